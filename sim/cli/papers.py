@@ -205,7 +205,10 @@ def compare(
     sweeps = [sweep for sweep, _ in runs]
     try:
         held = compare(runs, file)
-        text = None if page is None else compared_page(folders, file, compared.page(sweeps, held, file.name))
+        text = None
+        if page is not None:
+            together = list(zip(folders, runs, strict=True))
+            text = compared_page(together, file, compared.page(sweeps, held, file.name))
         shown = compared.terminal(sweeps, held, everything=everything)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         where = ", ".join(map(str, folders))
@@ -256,7 +259,8 @@ def as_text(entry: Entry) -> str:
         rows.append(("measured", _how(found.code, found.source, found.data)))
     if claim.note:
         rows.append(("note", claim.note))
-    rows.append(("again", f"fairwall papers run {claim.id}") if claim.test else ("", ""))
+    if claim.test is not None:
+        rows.append(("again", f"fairwall papers run {claim.id}"))
     head = textwrap.wrap(f"{claim.id}, {claim.kind}: {entry.paper.title}, {claim.where}", WIDTH)
     return "\n".join([*head, *(line for label, text in rows if text for line in _wrapped(label, text))])
 
@@ -324,8 +328,7 @@ def _object(entry: Entry) -> dict[str, Any]:
         values["test"] = claim.test.model_dump(mode="json", exclude_defaults=True)
     if found is not None:
         values["evidence"] = json.loads(found.text())
-    plain: dict[str, Any] = _plain(values)
-    return plain
+    return {key: _plain(value) for key, value in values.items()}
 
 
 def _plain(value: Any) -> Any:

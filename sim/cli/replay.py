@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli.status import FAILED, WIDTH
+from sim.play.processes import NAMES
 
 if TYPE_CHECKING:
     from sim.replay.other_decoder import Decoded
     from sim.replay.playing import Replayed
     from sim.replay.recorded import Recorded
-
-_PARTIES = ("compliance", "developer", "adversary")
 
 
 def replay(
@@ -45,7 +44,7 @@ def replay(
     """Play a run again, and name the first message that differs."""
     if sum([party is not None, decoder is not None, speed is not None or step]) > 1:
         raise typer.BadParameter("--party, --decoder and --speed or --step are different things: give one of them")
-    if party not in (None, *_PARTIES):
+    if party not in (None, *NAMES):
         raise typer.BadParameter(f"--party must be compliance, developer or adversary, not {party!r}")
     from sim.games import GAMES
     from sim.replay.captions import pace, watch
@@ -143,9 +142,7 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
 def at_replay_size(name: str, place: Path) -> Path:
     """Play a shipped scenario as small as it says for replays, in a folder, and give the run's own.
 
-    Raises
-    ------
-    TrialFailed, PartyDied, DealError, DataError
+    It raises what `sim.play.runner.play` does.
     """
     from sim import games
     from sim.play import runner

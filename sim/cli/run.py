@@ -242,12 +242,7 @@ def _say_what_is_played(scenario: str, overrides: Sequence[str], *, force: bool,
 
 
 def writable(folder: Path) -> Path:
-    """Make sure that a folder is there or can be made, before anything is played for it.
-
-    Raises
-    ------
-    UserError
-    """
+    """Refuse, by a `UserError`, a folder that is not there and cannot be made, before anything is played for it."""
     try:
         folder = folder.resolve()
         nearest = next(path for path in (folder, *folder.parents) if path.exists())

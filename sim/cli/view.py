@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-_PARTIES = ("compliance", "developer", "adversary", "referee")
+from sim.play.processes import NAMES
 
 
 def view(
@@ -29,7 +29,7 @@ def view(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the page.")] = None,
 ) -> None:
     """Write one page that replays a run in a browser."""
-    if party not in (None, *_PARTIES):
+    if party not in (None, *NAMES, "referee"):
         raise typer.BadParameter(f"--as must be compliance, developer, adversary or referee, not {party!r}")
     if replayed and beside is not None:
         raise typer.BadParameter("--beside and --replayed are different things: give one of them")

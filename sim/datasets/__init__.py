@@ -12,19 +12,16 @@ from fairwall.tables.people import check_roles
 from fairwall.tables.reading import header, read
 from sim.datasets.acs_coverage import ACS_COVERAGE
 from sim.datasets.acs_income import ACS_INCOME
-from sim.datasets.adult import ADULT
 from sim.datasets.bias_in_bios import BIAS_IN_BIOS
-from sim.datasets.compas import COMPAS
 from sim.datasets.encoding import encode
-from sim.datasets.german import GERMAN
 from sim.datasets.lsac import LSAC
 from sim.datasets.roles import Asked, own
 from sim.datasets.rows import Rows
+from sim.datasets.shipped import SHIPPED
 from sim.datasets.utkface import UTKFACE
 
 __all__ = ["FORMATS", "SHIPPED", "DataError", "Rows", "load"]
 
-SHIPPED = {shipped.name: shipped for shipped in (ADULT, COMPAS, GERMAN)}
 FORMATS = {known.defaults.name: known for known in (ACS_COVERAGE, ACS_INCOME, BIAS_IN_BIOS, LSAC, UTKFACE)}
 
 
@@ -42,8 +39,8 @@ def load(
     """Load a shipped table or a file under the public encoding.
 
     Text and boolean columns are categories, numbers are numbers. The protected column is no feature unless it is to be
-    included, nor is any other column that by itself tells the two groups apart. Values compare as strings: 1, 1.0 and
-    true are named "1", "1" and "true" (or "1").
+    included, as the last one (1 for the advantaged); nor is any other that by itself tells the two groups apart. Values
+    compare as strings: 1, 1.0 and true are named "1", "1" and "true" (or "1").
 
     Parameters
     ----------
@@ -51,18 +48,12 @@ def load(
         "adult", "compas", "german"; ``FORMAT:PATH`` for a user's file in a known format, one of ``FORMATS``; or the
         path of a CSV (also ``.csv.gz``) or Parquet file. A file of no known format has no defaults but for
         ``disadvantaged`` and ``drop``.
-    protected : str or None
-        The column that tells the groups apart.
     advantaged, disadvantaged : str or None
-        Its values for the two groups; other rows are left out. Without ``disadvantaged`` everyone else is in that
-        group whose value is not missing. The defaults' groups are a pair: they hold where ``advantaged`` is not
-        given.
+        The protected column's values for the two groups; other rows are left out. Without ``disadvantaged`` everyone
+        else is in that group whose value is not missing. The defaults' groups are a pair: they hold where
+        ``advantaged`` is not given.
     label, positive : str or None
         The outcome column and its favourable value.
-    drop : sequence of str
-        Columns that are not to be features.
-    include_protected : bool
-        Whether the protected column is the last feature, 1 for the advantaged and 0 for the disadvantaged.
 
     Raises
     ------

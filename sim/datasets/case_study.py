@@ -33,13 +33,7 @@ _AGREE = 0.9
 
 
 def case_study() -> Rows:
-    """Draw the people: always the same ones.
-
-    Returns
-    -------
-    Rows
-        110,000 people, of ten features; 1 of ``labels`` reoffends, 1 of ``protected`` is of the large group.
-    """
+    """Draw the 110,000 people, always the same ones. Label 1 reoffends; ``protected`` is 1 in the large group."""
     rng = np.random.default_rng(2601_17909)
     protected = np.repeat([0, 1], [_TIMES * size for size in SIZES]).astype(np.uint8)
     labels = (rng.random(len(protected)) < np.take(BASE_RATES, protected)).astype(np.uint8)

@@ -35,8 +35,8 @@ from fairwall.tables.errors import DataError
 from fairwall.tables.people import LeftOut, check_roles, select
 from fairwall.tables.reading import header, read
 from fairwall.tables.roles import Roles
-from sim.datasets.adult import ADULT
 from sim.datasets.formats import needed
+from sim.datasets.shipped import ADULT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,21 +47,17 @@ MOST_CODES = 200
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """N people as codes.
+    """N people as codes, the rows of the file that are not among them, by reason, and what LightGBM is given.
 
     Attributes
     ----------
-    name : what the table is called in reports.
     columns : the names of the c features, the protected one among them, in the order of the file.
     values : ndarray of int32, shape (N, c), each in [0, size of its column)
     sizes : the columns' domain sizes, public: they are those of the whole file, whoever is dealt.
-    labels : ndarray of uint8, shape (N,); 1 is the favourable outcome.
-    label : the outcome's name.
+    labels : ndarray of uint8, shape (N,); 1 is the favourable outcome, which ``label`` names.
     protected : the column that tells the groups apart; its code 1 is the advantaged one.
     sensitive : the columns that are not to be known, the protected one among them, in the order of the file.
     candidates : what else [LD]'s appendix draws sensitive columns from, in the order of its code.
-    boosting : what LightGBM is given.
-    left_out : the rows of the file that are not among the N, by reason.
     """
 
     name: str
@@ -95,16 +91,8 @@ class CodedTable:
         """Draw the sensitive columns: the protected one and candidates, together ``least`` to ``most``.
 
         Their number is uniform, and so are the candidates given their number. It is the draw of [LD]'s code for its
-        appendix, made by the same generator: a seed has the columns there that it has here.
-
-        Parameters
-        ----------
-        least, most : int
-            At least 2.
-        seed : int
-            At least 0, below 2**32.
-        candidates : tuple of str
-            Other columns to draw from than the table's own. Their order matters to the draw.
+        appendix, made by the same generator: a seed, from 0 and below 2**32, has the columns there that it has here.
+        The order of candidates, by default the table's own, matters to the draw; ``least`` is at least 2.
 
         Raises
         ------
@@ -129,13 +117,7 @@ class CodedTable:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A file of [LD]'s.
-
-    Attributes
-    ----------
-    what : what an error calls it.
-    features : its columns but for the label, in the order of the file.
-    """
+    """A file of [LD]'s: what an error calls it, its columns but for the label, in the file's order, and their parts."""
 
     what: str
     features: tuple[str, ...]
@@ -190,14 +172,10 @@ _DEFAULTS = Boosting(depth=-1, rate=0.1, trees=100)
 def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
     """Load a table of codes.
 
-    Parameters
-    ----------
-    source : str
-        As in the module's table.
-    roles : Roles, optional
-        The columns' parts in a table of the user's own, and only there. Its values become codes by their rank: text as
-        it is sorted, numbers by size; the protected column 1 for the advantaged and 0 for the disadvantaged. It alone
-        is sensitive, until `CodedTable.having` says otherwise, and LightGBM's own defaults are its parameters.
+    The source is as in the module's table. A table of the user's own, and only that, needs ``roles``, the columns'
+    parts. Its values become codes by their rank: text as it is sorted, numbers by size; the protected column 1 for the
+    advantaged and 0 for the disadvantaged. That alone is sensitive, until `CodedTable.having` says otherwise, and
+    LightGBM's own defaults are its parameters.
 
     Raises
     ------
@@ -228,21 +206,9 @@ def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
 def stratified_split(
     labels: NDArray[np.uint8], seed: int, test_share: float = 0.2
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Part a table's rows as [LD]'s code does.
+    """Part a table's rows as [LD]'s code does, by a seed below 2**32: each label has the same share of both parts.
 
-    Parameters
-    ----------
-    labels : ndarray of uint8, shape (N,)
-        Each label gets the same share of both parts.
-    seed : int
-        At least 0, below 2**32.
-    test_share : float
-        In (0, 1).
-
-    Returns
-    -------
-    tuple of ndarray
-        The numbers of the rows to train on, and of those to test on, each in an order of its own.
+    Gives the numbers of the rows to train on, and of those to test on, each in an order of its own.
 
     Raises
     ------

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A known format.
+    """A known format: what the columns' parts are where a caller leaves them open, and what reads a file.
 
-    Attributes
-    ----------
-    defaults : what the columns' parts are where a caller leaves them open.
-    read : from a path, and what an error calls it, to named columns; ``DataError`` where the file is not in the format.
+    It reads from a path, and what an error calls it, to named columns; ``DataError`` where the file is not in the
+    format.
     """
 
     defaults: Shipped

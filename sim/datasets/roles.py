@@ -24,21 +24,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A table that comes with the package.
+    """A table that comes with the package: the outcome, its favourable value, and columns with a part to play.
 
-    Attributes
-    ----------
-    name : str
-        What the table is called, and its file before ``.csv.gz``.
-    label, positive : str
-        The outcome column and its favourable value.
-    groups : mapping of str to tuple of str
-        (advantaged, disadvantaged) by protected column; the first entry is the default.
-    never : tuple of str
-        Columns that are no features whatever is asked.
-    derived : mapping of str to str
-        A column that was worked out from another one, by name. It adds nothing to its origin, so it is no
-        feature, and where it is protected or the label its origin is none either.
+    ``groups`` are (advantaged, disadvantaged) by protected column, the first of which is the default. Columns in
+    ``never`` are no features whatever is asked. ``derived`` columns were worked out from another one, by name: they add
+    nothing to their origin, so they are no features, and where one is protected or the label its origin is none either.
     """
 
     name: str

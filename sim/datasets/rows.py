@@ -20,23 +20,15 @@ class Features(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """N people under the public encoding.
+    """N people of a table under the public encoding, and the rows of its file that are not among them, by reason.
 
     Attributes
     ----------
-    name : str
-        What the table is called in reports.
     encoded : Features
-        N rows of d features: categorical columns one-hot, numeric columns with mean 0 and standard deviation 1
-        (a constant one is 0).
-    labels : ndarray of uint8
-        (N,): 1 is the favourable outcome.
-    protected : ndarray of uint8
-        (N,): 1 is the advantaged group, 0 the disadvantaged one.
-    feature_names : tuple of str
-        d names; ``column=value`` for one-hot columns.
-    left_out : tuple of LeftOut
-        The rows of the file that are not among the N, by reason.
+        N rows of d features: categorical columns one-hot, named ``column=value``; numeric columns with mean 0 and
+        standard deviation 1 (a constant one is 0).
+    labels, protected : ndarray of uint8, shape (N,)
+        1 is the favourable outcome; 1 is the advantaged group, 0 the disadvantaged one.
     scored : bool
         Whether the one feature is itself the base model's score in [0, 1], so that there is nothing to train.
     """

@@ -16,18 +16,9 @@ _BETA: Final = re.compile(rf"beta\({_NUMBER},{_NUMBER}\)")
 
 
 def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
-    """Draw a table whose scores are calibrated and independent of the group.
+    """Draw n people, n0 of them, at random places, disadvantaged; scores are calibrated and independent of the group.
 
-    Parameters
-    ----------
-    n : int
-        How many people there are.
-    n0 : int
-        How many of them, at random places, are disadvantaged.
-    scores : str
-        The law of the scores: "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability.
-    rng : random.Generator
-        Where the randomness comes from.
+    The law of the scores is "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability.
 
     Raises
     ------

@@ -38,13 +38,7 @@ _FOR_GOOD = 0.1
 
 
 def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
-    """List the faults of a trial: those that the scenario names, and those drawn from its faults' seed.
-
-    Parameters
-    ----------
-    number : int
-        The trial's, within the run, from 1.
-    """
+    """List the faults of a trial, by its number in the run: those that the scenario names, and those that are drawn."""
     faults = scenario.faults
     if faults is None:
         return ()
@@ -76,12 +70,8 @@ def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
 class Proxy:
     """Stands in front of one server for one caller, and passes bytes on, except where a fault strikes.
 
-    Parameters
-    ----------
-    server : str
-        Where the server listens, "host:port"; it may be told later, but before anybody calls.
-    on_fault : callable
-        Told of a fault when its moment has come, before it happens, from another thread.
+    Where the server listens, "host:port", may be told later, but before anybody calls. ``on_fault`` is told of a fault
+    when its moment has come, before it happens, from another thread.
     """
 
     def __init__(self, server: str = "", on_fault: Callable[[Fault], None] = lambda _: None) -> None:
@@ -241,10 +231,7 @@ class Proxy:
 class Injector:
     """Has the faults of a run happen: a proxy on each link, and an ear at the referee's door.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        Keeps which have happened.
+    The run's folder keeps which have happened.
     """
 
     def __init__(self, folder: RunFolder) -> None:

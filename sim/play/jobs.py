@@ -53,12 +53,7 @@ class Jobs:
     backend: str = "loky"
 
     def require(self) -> None:
-        """Refuse a backend that is unknown or not installed.
-
-        Raises
-        ------
-        JobsRefused
-        """
+        """Refuse, by `JobsRefused`, a backend that is unknown or not installed."""
         if self.count < 1:
             raise JobsRefused(f"--jobs: {self.count}: at least 1 session is played at once")
         if self.backend not in BACKENDS:
@@ -94,18 +89,9 @@ def play_at_once(
 ) -> None:
     """Play some of a run's trials in several sessions, and write each into ``trials.jsonl`` when it is its turn.
 
-    Parameters
-    ----------
-    folder : RunFolder
-        Holds the scenario by now. All workers reach it by the same path.
-    on_trial : callable
-        Told how many trials are finished.
-    on_start : callable
-        Told, at the end, what confined the parties of each session, in the order of their transcripts.
-    programs : mapping of str to str
-        The commands of programs that play in our parties' place, by party.
-    meanwhile : callable
-        What is to be done while sessions start. If it raises, nothing is played.
+    The folder holds the scenario by now, and all workers reach it by the same path. ``on_trial`` is told how many
+    trials are finished; ``on_start``, at the end, what confined the parties of each session, in the order of their
+    transcripts. ``programs`` and ``meanwhile`` are as in `Start`.
 
     Raises
     ------
@@ -167,10 +153,7 @@ def _beat(tray: Tray, over: threading.Event) -> None:
 class _Workers(threading.Thread):
     """Waits for joblib in a thread of its own, so that an interrupt can end the sessions in order.
 
-    Attributes
-    ----------
-    errors : what sessions failed with.
-    over : set at the end; not ``join``, which takes the thread for ended if a signal interrupts it (Python 3.11).
+    ``over`` is set at the end; not ``join``, which takes the thread for ended if a signal interrupts it (Python 3.11).
     """
 
     def __init__(self, tasks: Sequence[tuple[Any, ...]], jobs: Jobs) -> None:
@@ -265,21 +248,9 @@ def play_session(
 ) -> Exception | None:
     """Play in this process, which may be on another machine, trials that no other session has taken.
 
-    Parameters
-    ----------
-    path, run, tray_name : str
-        The run's folder and id, and the tray's name in it.
-    numbers : sequence of int
-        The trials that are to be played by all sessions together, by their number in the run.
-    runner : int
-        The number of the run's process, which may be this one's parent.
-    job : int
-        Which of the sessions this is, from 1: it names the parties' logs.
-
-    Returns
-    -------
-    Exception or None
-        What ended the session, and with it all the others; None where all is well, or another had ended it.
+    All sessions together play the trials that are numbered so in the run. The run's process, the ``runner``, may be
+    this one's parent; ``job`` says which of the sessions this is, from 1, and names the parties' logs. What is given is
+    what ended the session, and with it all the others; None where all is well, or another had ended it.
     """
     limits = import_module("threadpoolctl")  # which joblib's users have, and which says nothing of its types
     folder, tray = RunFolder(Path(path), run), Tray(Path(path) / tray_name)

@@ -20,22 +20,10 @@ _VALID = timedelta(days=30)
 def mint(
     run: str, parties: Sequence[str] = PARTIES, *, developers: Sequence[str] = (), valid: timedelta = _VALID
 ) -> dict[str, Credentials]:
-    """Mint an authority and one certificate a party.
+    """Mint an authority and one certificate a party, a named developer's as ``developer-<name>``, with P-256 keys.
 
-    Parameters
-    ----------
-    run : str
-        The run's id, or the deployment's name; it becomes part of DNS names: lower-case letters, digits and hyphens.
-    developers : sequence of str
-        The names of a deployment's developers. They serve nothing.
-    valid : timedelta
-        How long the certificates hold.
-
-    Returns
-    -------
-    dict of str to Credentials
-        By party, a named developer's as ``developer-<name>``. Elliptic-curve keys on P-256. Only a server's
-        certificate may stand for a server.
+    The run's id, or the deployment's name, becomes part of DNS names: lower-case letters, digits and hyphens. A
+    deployment's named developers serve nothing, and only a server's certificate may stand for a server.
     """
     until = datetime.now(UTC) + valid
     authority = Authority.new(run, until)
@@ -47,11 +35,7 @@ def mint(
 class Authority:
     """The one whose word both sides of a connection trust.
 
-    Parameters
-    ----------
-    pem : str
-        What parties are given to know it by: its certificate, which comes first, and whatever stands behind that.
-    key : private key
+    Parties know it by ``pem``: its certificate, which comes first, and whatever stands behind that.
     """
 
     pem: str

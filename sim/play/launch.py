@@ -57,9 +57,8 @@ class ConfinementMissing(UserError):
 class Party:
     """A running party.
 
-    Attributes
-    ----------
-    errors : what a party of ours said before it had its log; None for a program that is not ours, which always had it.
+    ``errors`` are what one of ours said before it had its log; None for a program that is not ours, which always had
+    it.
     """
 
     name: str
@@ -91,10 +90,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Announced:
-    """What a party says when it is ready: where it listens ("" if nowhere), and which layers confine it.
-
-    And, as the launcher knows, which process it is.
-    """
+    """What a party says when it is ready: where it listens ("" if nowhere), and which layers confine its process."""
 
     address: str
     layers: list[dict[str, Any]]
@@ -133,31 +129,11 @@ def launch(
     elsewhere: Mapping[str, str] = MappingProxyType({}),
     start: Start = Start(),
 ) -> Iterator[dict[str, Announced]]:
-    """Run the parties' processes for as long as the context lasts.
+    """Run the named parties' processes for as long as the context lasts, and tell what each said, by party.
 
-    Parameters
-    ----------
-    credentials : mapping of str to Credentials
-        By party.
-    referee : str
-        The referee's address.
-    logs : Path
-        The folder that gets one log a party.
-    on_death : callable
-        Told, from another thread, of a party that ends while the context lasts.
-    recording : Recording, optional
-        Where and how the parties record what they send and receive.
-    names : sequence of str
-        Whom to start; by default all of them.
-    elsewhere : mapping of str to str
-        Where those listen who are not started here, and whom the others call.
-    start : Start
-        How.
-
-    Yields
-    ------
-    dict of str to Announced
-        What each party said.
+    ``referee`` is the referee's address; ``elsewhere`` tells where those listen who are not started here, and whom the
+    others call. The folder ``logs`` gets one log a party. ``on_death`` is told, from another thread, of a party that
+    ends while the context lasts.
 
     Raises
     ------

@@ -20,12 +20,7 @@ NAMES = ("compliance", "developer", "adversary")
 
 @dataclass(frozen=True)
 class Waiting:
-    """A process that waits for its configuration.
-
-    Attributes
-    ----------
-    errors : what it says on stderr until it has a log.
-    """
+    """A process that waits for its configuration, and what it says on stderr until it has a log."""
 
     process: subprocess.Popen[str]
     errors: IO[bytes]

@@ -21,17 +21,7 @@ class ProgramRefused(UserError):
 
 
 def check(sweep: Sweep, programs: Mapping[str, str]) -> None:
-    """Refuse programs that could recompute every draw, that cannot be started, or whose walls are demanded.
-
-    Parameters
-    ----------
-    programs : mapping of str to str
-        Commands by party.
-
-    Raises
-    ------
-    ProgramRefused
-    """
+    """Refuse programs, by party, that could recompute every draw, cannot be started, or whose walls are demanded."""
     scenario = sweep.scenario.scenario
     for party, command in programs.items():
         if scenario.secret != "random":  # noqa: S105 - the name of a mode
@@ -53,14 +43,9 @@ def check(sweep: Sweep, programs: Mapping[str, str]) -> None:
 
 
 def said(line: str) -> tuple[str, list[dict[str, Any]]]:
-    """Read the first line of a program, by which it says that it is ready.
+    """Read the first line of a program that is ready: where it listens, empty for nowhere, and what confines it.
 
-    Returns
-    -------
-    address : str
-        Where it listens; empty for nowhere.
-    layers : list of dict
-        What it says that confines it, as our parties do: name, active, why_not.
+    A layer has, as our parties' do, name, active and why_not.
 
     Raises
     ------

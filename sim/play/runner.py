@@ -37,10 +37,7 @@ class Run:
 def check(sweep: Sweep) -> tuple[LeftOut, ...]:
     """Draw each cell's first deal, so that bad data are found before anything is played.
 
-    Returns
-    -------
-    tuple of LeftOut
-        The rows of the scenario's tables that are in no deal, by reason.
+    Gives the rows of the scenario's tables that are in no deal, by reason.
 
     Raises
     ------
@@ -56,15 +53,7 @@ def check(sweep: Sweep) -> tuple[LeftOut, ...]:
 
 @dataclass(frozen=True)
 class Means:
-    """With what a run is played.
-
-    Attributes
-    ----------
-    programs : the commands of programs that play in our parties' place, by party. See `sim.play.programs.check`.
-    waiting : processes of ours that were started before, by party. They are taken out of it.
-    jobs : how many sessions are played at once, and where.
-    shard : which part of the run is played.
-    """
+    """With what a run is played, and which part of it. ``programs`` and ``waiting`` are as in `Start`."""
 
     programs: Mapping[str, str] = field(default_factory=dict)
     waiting: MutableMapping[str, Waiting] = field(default_factory=dict)
@@ -72,30 +61,12 @@ class Means:
     shard: Shard = WHOLE
 
 
-class _Data:
-    """A scenario's data, checked once; ``left_out`` is None before."""
-
-    def __init__(self, sweep: Sweep) -> None:
-        self._sweep = sweep
-        self.left_out: tuple[LeftOut, ...] | None = None
-
-    def check(self) -> None:
-        """Check them, unless that is done."""
-        if self.left_out is None:
-            self.left_out = check(self._sweep)
-
-
 def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], means: Means = Means()) -> Run:
     """Check a scenario's data, and play every trial that is not finished yet.
 
     A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
-
-    Parameters
-    ----------
-    folder : RunFolder
-        New and empty, or of an interrupted run of the same sweep.
-    on_progress : callable
-        Told how many trials are finished, once the data are checked and as each trial ends.
+    The folder is new and empty, or of an interrupted run of the same sweep. ``on_progress`` is told how many trials are
+    finished, once the data are checked and as each trial ends.
 
     Raises
     ------
@@ -114,9 +85,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
     OSError
         If the folder cannot be written.
     """
-    data = _Data(sweep)
-    if folder.begun:
-        data.check()
+    left_out = check(sweep) if folder.begun else None
     with folder.held():
         folder.write_scenario(sweep)
         confinement = folder.confinement()
@@ -131,14 +100,15 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
                 complete=over and len(trials) == len(finished) + len(missing),
                 anchored=over,
                 confinement=confinement,
-                left_out=data.left_out or (),
+                left_out=left_out or (),
                 programs=means.programs,
                 shard=means.shard,
             )
-            return Run(folder.path, lines, result["summary"], data.left_out or ())
+            return Run(folder.path, lines, result["summary"], left_out or ())
 
         def begin() -> None:
-            data.check()
+            nonlocal left_out
+            left_out = check(sweep) if left_out is None else left_out
             on_progress(len(finished))
 
         def tell(played: int) -> None:
@@ -161,7 +131,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
                 else:
                     play_at_once(folder, missing, means.jobs, tell, confinement.append, means.programs, begin)
         except UserError:
-            refused = data.left_out is None
+            refused = left_out is None
             raise
         finally:
             if refused:

@@ -122,12 +122,7 @@ def _played(turn: Turn, sweep: Sweep, dealer: Dealer[Any, Any], secret: bytes, i
 
 
 def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Refuse to play where a layer that the scenario demands is not active; else only warn of missing walls.
-
-    Raises
-    ------
-    ConfinementMissing
-    """
+    """Refuse, by `ConfinementMissing`, to play without a layer that the scenario demands; warn of missing walls."""
     missing: dict[str, list[str]] = {}
     for party, own in layers.items():
         for layer in own:

@@ -52,21 +52,10 @@ def play_alone(
     on_start: Callable[[Layers], None],
     change: Change = lambda _: None,
 ) -> str | None:
-    """Run one party against ghosts, to the end of its transcript; it records anew in the folder.
+    """Run one party against ghosts, to the end of its own transcript, and say how it ended, where it ended early.
 
-    Parameters
-    ----------
-    script : Transcript
-        The party's own, whole bytes.
-    on_start : callable
-        Told what confines whom before the first word is said; what it raises ends the play.
-    change : callable, optional
-        Applied to each decoded answer that the party gets.
-
-    Returns
-    -------
-    str or None
-        How it ended, where it ended early.
+    It records anew in the folder. ``on_start`` is told what confines whom before the first word is said; what it raises
+    ends the play. ``change`` is applied to each decoded answer that the party gets.
 
     Raises
     ------
@@ -120,7 +109,6 @@ class _Spoken(grpc.GenericRpcHandler):
         self._ghosts = ghosts
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """Find a method's handler."""
         method = handler_call_details.method
         if method not in METHODS:
             return None

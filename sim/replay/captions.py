@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import typer
 
-from fairwall.wire.v1 import error_pb2
 from sim.transcripts.calls import Call, calls, in_order
 from sim.transcripts.captions import Caption, Parts, Story
 from sim.transcripts.files import CallKey, Message, Transcript, decode
@@ -27,14 +26,9 @@ _NUMBER, _NAMES = 5, 26
 
 @dataclass(frozen=True)
 class Saying:
-    """What one party says to another: a line of the view.
+    """What one party says to another: a line of the view, numbered from 1 in its session.
 
-    Parameters
-    ----------
-    number : int
-        Of the session's sayings, from 1.
-    knows : str
-        What the developer has by now; empty where nothing new.
+    ``knows`` is what the developer has by now; empty where nothing is new.
     """
 
     number: int
@@ -125,21 +119,17 @@ def halves(scripts: Mapping[str, Transcript]) -> list[Half]:
 
 def refusal(call: Call) -> str:
     """Say why a call was refused, if it was."""
-    if call.ending is None or not call.ending.status:
-        return ""
-    name = error_pb2.Reason.Name(call.ending.reason) if call.ending.reason else f"status {call.ending.status}"
-    return f"refuses: {name.removeprefix('REASON_')}"
+    return f"refuses: {call.ending.refusal}" if call.ending is not None and call.ending.status else ""
 
 
 def _told(story: Story, captions: Mapping[str, Caption], half: Half) -> str:
     """Say in words what the messages of half a call say."""
     call, is_request, script, messages = half.call, half.is_request, half.script, half.messages
-    whole = all(script.stores(digest) for message in messages for _, _, digest in message.large)
     first = decode(call.method, is_request, script.data(messages[0]))
     if first is None:
         return f"{short(call.method)}, which cannot be read"
     rest = (decode(call.method, is_request, script.data(message)) for message in messages[1:])
-    return words(story, captions, first, rest if whole else None)
+    return words(story, captions, first, rest if script.stores_all(messages) else None)
 
 
 def words(story: Story, captions: Mapping[str, Caption], first: Any, rest: Parts) -> str:

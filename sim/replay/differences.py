@@ -16,9 +16,9 @@ from google.protobuf.message import Message as Protobuf
 from numpy.typing import NDArray
 
 from fairwall.rpc.arrays import ArrayError, from_message
-from fairwall.wire.v1 import array_pb2, error_pb2
+from fairwall.wire.v1 import array_pb2
 from sim.transcripts.calls import Call, calls, in_order
-from sim.transcripts.files import Ending, Message, Transcript, decode
+from sim.transcripts.files import Message, Transcript, decode
 from sim.transcripts.findings import TOLERANCE
 from sim.transcripts.methods import short
 
@@ -31,22 +31,10 @@ _TEXT_MAX = 48
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not what was recorded.
+    """Something that is not what was recorded: in whose transcript, where, and the two values.
 
-    Parameters
-    ----------
-    party : str
-        In whose transcript.
-    entry : int or None
-        Which entry of the recorded one, from 0; None for what is no message.
-    field : str
-        The message and the field in it, with the index in an array.
-    recorded, now : str
-        The two values.
-    is_sent : bool
-        Whether the party itself said it; else it only heard it.
-    server : str
-        Whom the call was made to.
+    ``entry`` is the recorded transcript's, from 0, or None for what is no message; ``field`` names the message and the
+    field in it, with the index in an array. If not ``is_sent``, the party only heard it, in a call made to ``server``.
     """
 
     party: str
@@ -68,14 +56,7 @@ def first_difference(
     """Find the first message that differs, of those of all parties.
 
     What a party says otherwise its hearers hear otherwise, and may answer otherwise: the one named is the first, in the
-    order of causes, of those that somebody sent.
-
-    Parameters
-    ----------
-    recorded, now : mapping of str to Transcript
-        By party.
-    bit_for_bit : bool
-        Else floats are compared up to ``TOLERANCE``.
+    order of causes, of those that somebody sent. If not bit for bit, floats are compared up to ``TOLERANCE``.
     """
     firsts: list[Difference] = []
     # Of a game that was broken off nothing is missed that comes after.
@@ -101,10 +82,7 @@ def differences(
 ) -> Iterator[Difference]:
     """Compare two transcripts of one party; give the first difference of each kind of call.
 
-    Parameters
-    ----------
-    whole : bool
-        Whether the recorded one had ended: nothing is missing from it.
+    The recorded one is ``whole`` if it had ended: nothing is missing from it.
     """
     before, after = _grouped(recorded), _grouped(now)
     pairs = [pair for kind in before for pair in zip(before[kind], after.get(kind, []), strict=False)]
@@ -178,7 +156,7 @@ class _CallComparison:
     def _end(self, old: Call, new: Call) -> Difference | None:
         assert old.ending is not None, "calls without an end are left out"
         assert new.ending is not None, "calls without an end are left out"
-        before, after = _said(old.ending), _said(new.ending)
+        before, after = old.ending.refusal or "answered", new.ending.refusal or "answered"
         if before == after:
             return None
         is_sent = old.key.server == self._recorded.party
@@ -199,7 +177,7 @@ class _CallComparison:
         if found is None:
             if old.large != new.large and (unstored or self._bit_for_bit):
                 found = (f"{name}, bytes that are recorded by their digest", _digests(old), _digests(new))
-            elif self._bit_for_bit and not _differs_by_place_alone(one, other):
+            elif self._bit_for_bit and compared(one) != compared(other):
                 found = (name, "encoded so", "otherwise")
         return self._found(old.entry, *found, not old.is_received) if found is not None else None
 
@@ -303,13 +281,6 @@ class _CallComparison:
         return Difference(self._recorded.party, entry, what, recorded, now, is_sent, self._server)
 
 
-def _said(ending: Ending) -> str:
-    if not ending.status:
-        return "answered"
-    reason = error_pb2.Reason.Name(ending.reason) if ending.reason else f"status {ending.status}"
-    return reason.removeprefix("REASON_")
-
-
 def _digests(message: Message) -> str:
     return ", ".join(digest.hex()[:8] for _, _, digest in message.large)
 
@@ -320,11 +291,6 @@ def _text(value: Any) -> str:
         return value.DESCRIPTOR.name
     text = value.hex() if isinstance(value, bytes) else repr(value)
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
-
-
-def _differs_by_place_alone(old: Any, new: Any) -> bool:
-    """Whether two messages are alike but for what is left out of every comparison."""
-    return bool(compared(old) == compared(new))
 
 
 def compared(message: Any) -> Any:

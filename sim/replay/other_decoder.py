@@ -42,12 +42,7 @@ class Decoded:
 def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     """Run the developer alone with another decoder, on the answers already given: what could have been learned.
 
-    There is no compliance process, and nothing is charged.
-
-    Returns
-    -------
-    list of Decoded
-        One a trial.
+    There is no compliance process, and nothing is charged. One is given for each trial.
 
     Raises
     ------

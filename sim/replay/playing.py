@@ -19,7 +19,7 @@ from sim.play.launch import PartyDied
 from sim.play.session import play_turns, require_layers
 from sim.replay.alone import Layers, play_alone
 from sim.replay.differences import Difference, first_difference
-from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, require_ours, versions_of
+from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, require_ours
 from sim.runs.folder import RunFolder
 from sim.runs.trials import alike, finished, read_trials, schedule
 from sim.scenarios.sweep import Cell, Sweep
@@ -29,18 +29,10 @@ from sim.transcripts.findings import TOLERANCE
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of playing again.
+    """What came of playing again: how many trials were played, how many recorded messages compared, what differs first.
 
-    Parameters
-    ----------
-    trials, messages : int
-        How many were played, and how many recorded messages were compared.
-    bit_for_bit : bool
-        Whether floats were compared so; else up to ``TOLERANCE``, for the reasons in ``notes``.
-    notes : tuple of str
-        These, and what was not compared.
-    difference : Difference or None
-        The first one.
+    If not ``bit_for_bit``, floats were compared up to ``TOLERANCE``, for reasons that ``notes`` tell, as they tell what
+    was not compared.
     """
 
     trials: int
@@ -54,14 +46,8 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, 
     """Play the whole run again, and compare what every party sends and receives.
 
     Parties that were started more than once, because a run was resumed, are started as often, for the trials that
-    they finished. Nothing goes wrong on purpose.
-
-    Parameters
-    ----------
-    on_trial : callable
-        Told how many trials have been played.
-    keep : Path, optional
-        Gets what the parties record now, each session in a folder that is called by its number; else it is removed.
+    they finished. Nothing goes wrong on purpose. ``on_trial`` is told how many trials have been played; the folder
+    ``keep`` gets what the parties record now, each session in a folder that is called by its number.
 
     Raises
     ------
@@ -248,7 +234,7 @@ def circumstances(recorded: Mapping[str, Transcript], now: Mapping[str, Transcri
         then, today = recorded[party], now[party]
         if not then.numerics:
             loose["what computed the numbers was not recorded"] = None
-        for before, after in ((versions_of(then), versions_of(today)), (then.numerics, today.numerics)):
+        for before, after in ((then.versions, today.versions), (then.numerics, today.numerics)):
             changes |= {
                 name: (before[name], after[name])
                 for name in sorted(before.keys() & after.keys())

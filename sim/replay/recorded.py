@@ -16,7 +16,7 @@ from sim.runs.folder import RunFolder
 from sim.runs.trials import key_of, read_trials, schedule, trial_key
 from sim.scenarios.sweep import ScenarioError, Sweep
 from sim.transcripts.calls import Call, calls
-from sim.transcripts.files import CallKey, Transcript, decode, paths, read
+from sim.transcripts.files import CallKey, Transcript, by_number, decode, paths, read
 from sim.transcripts.methods import short
 
 Session = dict[str, Transcript]
@@ -29,18 +29,10 @@ class ReplayError(UserError):
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run as it was recorded.
+    """A run as it was recorded: a session for each time that parties were started.
 
-    Parameters
-    ----------
-    run : str
-        The run's id.
-    sessions : list of dict
-        One for each time that parties were started.
-    finished : list of dict
-        The same, without the messages of trials that were interrupted.
-    broken_off : tuple of int
-        The numbers of those trials within the run, in order.
+    ``finished`` are the sessions without the messages of trials that were interrupted, and ``broken_off`` the numbers
+    of those trials within the run, in order.
     """
 
     folder: Path
@@ -70,24 +62,23 @@ def open_run(folder: Path) -> Recorded:
     """
     if not (folder / "scenario.toml").is_file():
         raise ReplayError(f"{folder}: not a run's folder: it has no scenario.toml")
-    sessions: dict[str, Session] = {}
+    scripts = [read(path) for path in paths(folder)]
     run = by = ""
-    for path in paths(folder):
-        script = read(path)
+    for script in scripts:
+        path, by = script.path, script.versions.get("fairwall", "of no version")
         if script.header is not None and script.header.format not in FORMATS_READ:
             raise ReplayError(
-                f"{path}: was recorded in format {script.header.format} by fairwall {_version(script)}; "
+                f"{path}: was recorded in format {script.header.format} by fairwall {by}; "
                 f"this is fairwall {fairwall.__version__}, which reads {' and '.join(map(str, FORMATS_READ))}"
             )
         if script.header is None or script.problems:
             problem = script.problems[0]
             raise ReplayError(
-                f"{path}: entry {problem.entry} {problem.text}; it was recorded by fairwall {_version(script)}, "
+                f"{path}: entry {problem.entry} {problem.text}; it was recorded by fairwall {by}, "
                 f"this is {fairwall.__version__} (`fairwall verify` tells more)"
             )
-        sessions.setdefault(script.number, {})[script.party] = script
-        run, by = script.header.run, _version(script)
-    if not sessions:
+        run = script.header.run
+    if not scripts:
         raise ReplayError(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
     try:
         sweep = read_sweep(str(folder / "scenario.toml"))
@@ -95,7 +86,8 @@ def open_run(folder: Path) -> Recorded:
         raise ReplayError(
             f"{folder}: {error}; it was played by fairwall {by}, this is {fairwall.__version__}"
         ) from None
-    return _opened(folder, folder.name if RunFolder(folder, run).parts() else run, sweep, list(sessions.values()))
+    name = folder.name if RunFolder(folder, run).parts() else run
+    return _opened(folder, name, sweep, list(by_number(scripts).values()))
 
 
 def _opened(folder: Path, run: str, sweep: Sweep, sessions: list[Session]) -> Recorded:
@@ -187,26 +179,10 @@ def require_answers(recorded: Recorded, party: str) -> None:
 
 
 def require_ours(recorded: Recorded, party: str | None = None) -> None:
-    """Refuse to play one party, or any, that was a program of somebody else's: a folder names no command to run here.
-
-    Raises
-    ------
-    ReplayError
-    """
+    """Refuse to play one party, or any, that was somebody else's program: a folder names no command to run here."""
     for other in RunFolder(recorded.folder, recorded.run).programs():
         if party in (None, other):
             rest = "" if party else "; each other party can be, by --party"
             raise ReplayError(
                 f"{recorded.folder}: {other} was a program that is not fairwall's: cannot be replayed{rest}"
             )
-
-
-def versions_of(script: Transcript) -> dict[str, str]:
-    """Name what a party ran on, with versions."""
-    assert script.header is not None, "looked at when it was read"
-    return {version.name: version.version for version in script.header.versions}
-
-
-def _version(script: Transcript) -> str:
-    """Name the version of fairwall that wrote a transcript."""
-    return versions_of(script).get("fairwall", "of no version") if script.header is not None else "of no version"

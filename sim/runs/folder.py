@@ -9,12 +9,12 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import tomli_w
 from blake3 import blake3
@@ -38,6 +38,8 @@ _KEYS = "keys"
 """The folder with the keys of the runs that one was merged from, by run."""
 
 _KEY_BYTES = 32
+
+T = TypeVar("T")
 
 NONE: Mapping[str, str] = MappingProxyType({})
 """No programs but ours."""
@@ -64,13 +66,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, parent: Path, name: str, key: bytes | None = None) -> RunFolder:
-        """Make a new folder, named by time and scenario, of a run with a key that is given or drawn.
-
-        Raises
-        ------
-        OSError
-            If it cannot be made.
-        """
+        """Make a new folder, named by time and scenario, of a run with a key that is given or drawn."""
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "run"
         path = parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}"
@@ -82,12 +78,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE, shard: Shard = WHOLE) -> RunFolder:
-        """Find the folder of a run that was interrupted, to resume it.
-
-        Parameters
-        ----------
-        programs : mapping of str to str
-            The commands of programs that play in our parties' place, by party.
+        """Find the folder of a run that was interrupted, to resume it with the same programs in our parties' place.
 
         Raises
         ------
@@ -95,20 +86,7 @@ class RunFolder:
             If it is no run's folder, its key is gone, or what was played in it differs in anything from the sweep, the
             programs or the shard: results made under two configurations are never mixed.
         """
-        try:
-            recorded = json.loads((path / "result.json").read_bytes())
-            kept = toml.read(path / "scenario.toml")
-        except OSError as error:
-            missing = Path(str(error.filename)).name
-            raise ResumeError(f"{path}: not a run's folder: {missing}: {error.strerror}") from None
-        except ValueError as error:
-            raise ResumeError(f"{path}: its scenario.toml or result.json cannot be read: {error}") from None
-        if not isinstance(recorded, dict) or not isinstance(recorded.get("run"), str):
-            raise ResumeError(f"{path}: its result.json does not say which run it is of: it cannot be resumed")
-        if recorded.get("version") != fairwall.__version__:
-            raise ResumeError(
-                f"{path}: was played by fairwall {recorded.get('version')}, this is {fairwall.__version__}"
-            )
+        recorded, kept = played(path, ResumeError)
         if any(recorded.get(key) != value for key, value in identity(sweep).items()):
             raise ResumeError(f"{path}: was played differently: {difference(kept, as_values(sweep.scenario))}")
         folder = cls(path, recorded["run"])
@@ -127,26 +105,16 @@ class RunFolder:
 
     def keep(self, key: bytes) -> None:
         """Write the run's key down, for its owner alone."""
-        with open(self.path / _SECRET, "xb", opener=_own) as file:
-            file.write(key)
+        _write_key(self.path / _SECRET, key)
 
     @property
     def key(self) -> bytes:
-        """The run's own 32 random bytes, which no party is ever dealt; no bytes where there is no file with them.
-
-        Raises
-        ------
-        ResumeError
-            If the file cannot be read, or holds anything else.
-        """
+        """The run's own 32 random bytes, which no party is ever dealt. See `read_key`."""
         return read_key(self.path / _SECRET)
 
     def parts(self) -> list[str]:
         """Read the ids of the runs that a merged one was merged from; none of any other."""
-        try:
-            return [str(part["run"]) for part in json.loads((self.path / "result.json").read_bytes())["parts"]]
-        except (FileNotFoundError, ValueError, LookupError, TypeError):
-            return []
+        return self._told(lambda result: [str(part["run"]) for part in result["parts"]], [])
 
     def key_of(self, run: str) -> bytes:
         """Give the key of one of the runs that this one was merged from, or else its own. See `key`."""
@@ -155,8 +123,7 @@ class RunFolder:
     def keep_key_of(self, run: str, key: bytes) -> None:
         """Write down the key of a run that this one is merged from, for its owner alone."""
         (self.path / _KEYS).mkdir(mode=0o700, exist_ok=True)
-        with open(self.path / _KEYS / run, "xb", opener=_own) as file:
-            file.write(key)
+        _write_key(self.path / _KEYS / run, key)
 
     def secret(self, sweep: Sweep) -> bytes:
         """Give what every deal, seed and draw is derived from: the run's key, or what all runs share.
@@ -219,17 +186,18 @@ class RunFolder:
 
     def programs(self) -> dict[str, str]:
         """Read which programs played in our parties' place: their commands, by party."""
-        try:
-            return dict(json.loads((self.path / "result.json").read_bytes())["programs"])
-        except (FileNotFoundError, ValueError, LookupError, TypeError):
-            return {}
+        return self._told(lambda result: dict(result["programs"]), {})
 
     def shard(self) -> Shard:
         """Read which part of a run is played in the folder."""
+        return self._told(lambda result: Shard.parse(result["shard"]), WHOLE)
+
+    def _told(self, of: Callable[[Any], T], otherwise: T) -> T:
+        """Read something of ``result.json``, where that tells it."""
         try:
-            return Shard.parse(json.loads((self.path / "result.json").read_bytes())["shard"])
+            return of(json.loads((self.path / "result.json").read_bytes()))
         except (FileNotFoundError, ValueError, LookupError, TypeError, ShardError):
-            return WHOLE
+            return otherwise
 
     def write_scenario(self, sweep: Sweep) -> None:
         """Keep the scenario as it is played."""
@@ -254,13 +222,8 @@ class RunFolder:
     def settle(self, sweep: Sweep) -> dict[int, Lines]:
         """Make ``trials.jsonl`` hold the sweep's finished trials alone, in the order in which they are scheduled.
 
-        What sessions at once have laid down is among them, and their trays are gone afterwards.
-        A trial whose lines are not all there, or cut off, counts as not played.
-
-        Returns
-        -------
-        dict of int to list of dict
-            The lines of each finished trial, by its number in the run, in order.
+        What sessions at once have laid down is among them, and their trays are gone afterwards. A trial whose lines are
+        not all there, or cut off, counts as not played. Gives the lines of each other one, by its number in the run.
         """
         path = self.path / "trials.jsonl"
         before = path.read_bytes() if path.exists() else b""
@@ -317,6 +280,27 @@ class RunFolder:
         return result
 
 
+def played(path: Path, refused: type[UserError]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read the ``result.json`` of a run that this version of fairwall has played, and its ``scenario.toml``.
+
+    Raises
+    ------
+    UserError
+        Of the given kind, where the folder is no run's, or another version's.
+    """
+    try:
+        result, scenario = json.loads((path / "result.json").read_bytes()), toml.read(path / "scenario.toml")
+    except OSError as error:
+        raise refused(f"{path}: not a run's folder: {Path(str(error.filename)).name}: {error.strerror}") from None
+    except ValueError as error:
+        raise refused(f"{path}: its scenario.toml or result.json cannot be read: {error}") from None
+    if not isinstance(result, dict) or not isinstance(result.get("run"), str):
+        raise refused(f"{path}: its result.json does not say which run it is of")
+    if result.get("version") != fairwall.__version__:
+        raise refused(f"{path}: was played by fairwall {result.get('version')}, this is {fairwall.__version__}")
+    return result, scenario
+
+
 def digests(folder: Path) -> dict[str, str]:
     """Give the digest of each of a run's files as it is stored: BLAKE3, in hexadecimal.
 
@@ -371,8 +355,9 @@ def given_key(path: Path) -> bytes:
     return key
 
 
-def _own(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _write_key(path: Path, key: bytes) -> None:
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(key)
 
 
 def _replace(path: Path, text: str) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fairwall
-from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.tables.people import LeftOut
 from sim.games import read
-from sim.runs.folder import RunFolder, difference, digests, identity
+from sim.runs.folder import RunFolder, difference, digests, identity, played
 from sim.runs.shard import Shard
 from sim.runs.trials import as_text, finished, ranges, read_trials, schedule
 from sim.scenarios.scenario import as_values
@@ -37,23 +34,11 @@ class _Part:
 
 
 def merge(folders: Sequence[Path], parent: Path) -> Path:
-    """Join all shards of one run into a new folder, and leave theirs as they are.
+    """Join all shards of one run, in any order, into a new folder within ``parent``, and leave theirs as they are.
 
     Transcripts and draws are copied under new numbers, logs into a folder a shard. Each shard was a run of its own,
     with an id and a key by which its parties knew the scenario; ``result.json`` lists the ids, and ``keys`` has the
     keys.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        In any order.
-    parent : Path
-        The folder that gets the run's own.
-
-    Returns
-    -------
-    Path
-        Of the new run's folder.
 
     Raises
     ------
@@ -90,17 +75,7 @@ def merge(folders: Sequence[Path], parent: Path) -> Path:
 
 def _opened(path: Path) -> _Part:
     """Read a shard's folder, and make sure that it is as it was when the shard ended."""
-    try:
-        result = json.loads((path / "result.json").read_bytes())
-        toml.read(path / "scenario.toml")
-    except OSError as error:
-        raise MergeError(f"{path}: not a run's folder: {Path(str(error.filename)).name}: {error.strerror}") from None
-    except ValueError as error:
-        raise MergeError(f"{path}: its scenario.toml or result.json cannot be read: {error}") from None
-    if not isinstance(result, dict) or not isinstance(result.get("run"), str):
-        raise MergeError(f"{path}: its result.json does not say which run it is of")
-    if result.get("version") != fairwall.__version__:
-        raise MergeError(f"{path}: was played by fairwall {result.get('version')}, this is {fairwall.__version__}")
+    result, _ = played(path, MergeError)
     if "parts" in result:
         raise MergeError(f"{path}: was merged already")
     if not result.get("files") or result.get("complete") is not True:

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from fairwall.tables.people import LeftOut
 from sim.games import GAMES, read
+from sim.games.game import Line
 from sim.report.cells import trials_id
 from sim.report.notation import MISSING, number, setting, symbol
 from sim.report.page import CellTrials, Frame, Page, render
@@ -30,18 +31,7 @@ _NAMING = ("trial", "seed")
 
 
 def write_report(folder: Path) -> Path:
-    """Write ``report.html`` into a run's folder. See `rendered`.
-
-    Returns
-    -------
-    Path
-        Of the page.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read or written.
-    """
+    """Write ``report.html`` into a run's folder, and give its path. It raises what `rendered` does."""
     page = folder / "report.html"
     page.write_text(rendered(folder), encoding="utf-8")
     return page
@@ -51,12 +41,7 @@ def rendered(folder: Path) -> str:
     """Make the page of a run: the same text for the same files, with the same versions of fairwall and matplotlib.
 
     Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version, whether the run
-    was played to its end, whose programs played, and what confined them.
-
-    Parameters
-    ----------
-    folder : Path
-        With ``scenario.toml``; ``trials.jsonl`` and ``result.json`` may be missing where a run broke off.
+    was played to its end, whose programs played, and what confined them. Both may be missing where a run broke off.
 
     Raises
     ------
@@ -70,26 +55,15 @@ def rendered(folder: Path) -> str:
     return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), _frame(folder, sweep, trials))
 
 
-def frontier_page(folder: Path, page: Page) -> str:
+def frontier_page(folder: Path, sweep: Sweep, trials: Sequence[Line], page: Page) -> str:
     """Put what a game tells of a run's front into the run's frame."""
-    sweep = read(str(folder / "scenario.toml"))
-    frame = _frame(folder, sweep, read_trials(folder / "trials.jsonl"))
+    frame = _frame(folder, sweep, trials)
     return render(page, replace(frame, name=f"{frame.name}: the front"))
 
 
-def compared_page(folders: Sequence[Path], file: Path, page: Page) -> str:
-    """Put what a game tells of runs beside published figures into their frame.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        The runs'.
-    file : Path
-        Of the published figures.
-    """
-    frames = [
-        _frame(folder, read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")) for folder in folders
-    ]
+def compared_page(runs: Sequence[tuple[Path, tuple[Sweep, Sequence[Line]]]], file: Path, page: Page) -> str:
+    """Put what a game tells of runs beside the published figures of a file into their frame."""
+    frames = [_frame(folder, *run) for folder, run in runs]
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     together = replace(
         frames[0],
@@ -105,7 +79,7 @@ def compared_page(folders: Sequence[Path], file: Path, page: Page) -> str:
     return render(page, together)
 
 
-def _frame(folder: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> Frame:
+def _frame(folder: Path, sweep: Sweep, trials: Sequence[Line]) -> Frame:
     path = folder / "trials.jsonl"
     result = folder / "result.json"
     recorded = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
@@ -116,13 +90,14 @@ def _frame(folder: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> F
     shard = RunFolder(folder, folder.name).shard()
     planned = sum(1 for _ in shard.turns(schedule(sweep)))
     programs = recorded.get("programs", {})
+    left_out = " ".join(f"{LeftOut(**rows)}." for rows in recorded.get("left_out", ()))
     return Frame(
         name=scenario.name,
         about=scenario.about,
         finished=finished,
         planned=planned,
         complete=bool(recorded.get("complete")) and finished == planned,
-        left_out=tuple(_left_out(recorded.get("left_out", ()))),
+        left_out=[("Rows that were left out", left_out)] if left_out else [],
         secrecy=tuple(_secrecy(sweep, programs)),
         confinement=tuple(_confinement(recorded.get("confinement", ()), programs)),
         provenance=_provenance(sweep, finished, planned, recorded, digest),
@@ -161,17 +136,12 @@ def _provenance(
         ("Seed", str(scenario.seed)),
         ("Secret", f"{scenario.secret}: {_SECRETS[scenario.secret]}"),
         *((f"Program in {party}'s place", command) for party, command in sorted(recorded.get("programs", {}).items())),
-        *(("Shard", recorded[key]) for key in ("shard",) if key in recorded),
+        *([("Shard", recorded["shard"])] if "shard" in recorded else []),
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),
         ("fairwall", str(recorded.get("version", "version not recorded"))),
         ("Figures drawn with", f"matplotlib {version('matplotlib')}"),
     )
-
-
-def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    if left_out:
-        yield "Rows that were left out", " ".join(f"{LeftOut(**rows)}." for rows in left_out)
 
 
 _SECRETS = {
@@ -204,12 +174,8 @@ def _confinement(
 ) -> Iterator[tuple[str, str]]:
     """Say which layers were active around whom, and warn of those that were not: a term, and what to know about it.
 
-    Parameters
-    ----------
-    starts : sequence of mapping
-        The layers by party, for each time that the parties were started, as ``result.json`` has them.
-    programs : mapping of str to str
-        The parties that were programs of somebody else's, whose layers are their own claim.
+    ``starts`` are the layers by party for each time that the parties were started. What somebody else's programs say of
+    their layers is their own claim.
     """
     active: dict[str, list[str]] = {}
     reasons: dict[tuple[str, str], list[str]] = {}

@@ -18,25 +18,14 @@ class ShardError(UserError):
 
 @dataclass(frozen=True)
 class Shard:
-    """One of so many parts of a run: every so many-th trial, so that each part has its share of every cell.
-
-    Parameters
-    ----------
-    number : int
-        From 1.
-    """
+    """One of so many parts of a run, from 1: every so many-th trial, so that each has its share of every cell."""
 
     number: int
     of: int
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read a shard as it is written: 2/3.
-
-        Raises
-        ------
-        ShardError
-        """
+        """Read a shard as it is written, 2/3; refuse what is none by a `ShardError`."""
         found = re.fullmatch(r"([0-9]{1,7})/([0-9]{1,7})", text)
         if found is None:
             raise ShardError(f"--shard: {text!r}: is to be NUMBER/OF, as 2/3")
@@ -46,12 +35,7 @@ class Shard:
         return cls(number, of)
 
     def require_key(self, sweep: Sweep, key: Path | None) -> None:
-        """Refuse a part of a run whose draws the other parts could not share.
-
-        Raises
-        ------
-        ShardError
-        """
+        """Refuse, by a `ShardError`, a part of a run whose draws the other parts could not share."""
         if self.of > 1 and key is None and sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
             raise ShardError(
                 f'--shard: with scenario.secret = "random" all {self.of} shards are drawn from one key: give each '
@@ -60,11 +44,7 @@ class Shard:
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turn]:
         """Give the trials of a run that are in the shard."""
-        return (turn for turn in turns if self.holds(turn[2]))
-
-    def holds(self, number: int) -> bool:
-        """Whether a trial is in it, by its number in the run, from 1."""
-        return (number - self.number) % self.of == 0
+        return (turn for turn in turns if (turn[2] - self.number) % self.of == 0)
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"

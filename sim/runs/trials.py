@@ -50,13 +50,7 @@ def is_part(line: Line, part: Mapping[str, Any]) -> bool:
 
 
 def finished(sweep: Sweep, lines: Iterable[dict[str, Any]]) -> dict[int, Lines]:
-    """Sort lines by trial; a trial whose lines are not all there counts as not played.
-
-    Returns
-    -------
-    dict of int to list of dict
-        The lines of each finished trial, by its number in the run, in order.
-    """
+    """Sort lines by trial, by its number in the run; one whose lines are not all there counts as not played."""
     kept: dict[str, Lines] = {}
     for line in lines:
         kept.setdefault(key_of(line, sweep.scenario.axes), []).append(line)

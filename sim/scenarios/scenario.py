@@ -142,28 +142,12 @@ OF_PARTIES = ("kill", "pause")
 
 
 class Fault(Section):
-    """One fault, and when it happens: at a step, or once so many bytes of a trial have passed on a link.
+    """One fault, in a trial by its number within the run, from 1, and when it happens.
 
-    Parameters
-    ----------
-    trial : int
-        The trial's number within the run, from 1.
-    kind : str
-        Of a link: "delay", "throttle", "blackhole", "drop", "duplicate", "truncate", "reorder" or "half-close"; of a
-        party: "kill" or "pause".
-    party : str, optional
-        The party that it happens to.
-    link : str, optional
-        The link that it happens on, or whose bytes are counted: "<caller>-<server>".
-    towards : {"server", "client"}
-        Which way the bytes go.
-    after : int
-        How many of them pass before.
-    step : str, optional
-        The method of the referee, or of the game's own service, whose call it happens at, instead.
-    seconds : float, optional
-        How long a blackhole or a pause lasts, for good where left out; by how much a delay holds each piece that
-        arrives, and how long a throttled kibibyte takes.
+    It happens to a party or on a link, "<caller>-<server>": at a ``step``, a call of a method of the referee or of the
+    game's own service, or once so many bytes have passed one way on the link. ``seconds`` are how long a blackhole or a
+    pause lasts, for good where left out; by how much a delay holds each piece that arrives; and how long a throttled
+    kibibyte takes.
     """
 
     trial: int = Field(strict=True, ge=1)
@@ -212,17 +196,10 @@ class FaultsSection(Section):
 class PaperFigure(Section):
     """What a paper printed about a cell of this scenario, kept beside the scenario that plays it.
 
-    Parameters
-    ----------
-    source : str
-        Where it stands, and what of it is lost.
-    where : dict
-        The values, by dotted key, of the cells that it is about; of a list, any. What is set besides the file, by
-        ``--set`` or for a replay, adds what the file has there: the figure is about nothing else.
-    data : str, optional
-        What it was measured on, as ``source, protected``.
-    missing : str, optional
-        What the paper leaves out that it takes to do the same again.
+    ``source`` is where it stands, and what of it is lost; ``where`` are the values, by dotted key, of the cells that it
+    is about; of a list, any. What is set besides the file, by ``--set`` or for a replay, adds what the file has there:
+    the figure is about nothing else. It was measured on ``data``, given as ``source, protected``; what the paper leaves
+    out that it takes to do the same again is ``missing``.
     """
 
     source: str
@@ -234,18 +211,8 @@ class PaperFigure(Section):
 class Scenario(Section):
     """A validated scenario of any game; each game's own class adds its tables.
 
-    Parameters
-    ----------
-    scenario, compliance : ScenarioSection, ComplianceSection
-        Tables of the file.
-    sweep : dict of str to list, or several
-        The grid: dotted keys to the values that each takes. Of several grids, over the same keys, one after the other.
-    paper : tuple of PaperFigure
-        Printed figures to show beside the measured ones.
-    faults : FaultsSection, optional
-        What goes wrong on purpose.
-    replay : dict
-        What to set, by dotted key, to play the scenario small: in seconds, so that tests play and replay it.
+    ``sweep`` is a grid of dotted keys to the values that each takes, or several over the same keys, one after the
+    other. ``replay`` is what to set, by dotted key, to play the scenario in seconds, so that tests play and replay it.
     """
 
     scenario: ScenarioSection

@@ -106,18 +106,10 @@ def minutes() -> dict[str, float]:
 
 
 def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: int | None = None) -> Sweep:
-    """Read a scenario.
+    """Read a scenario: a shipped one by its name, or a TOML file.
 
-    Parameters
-    ----------
-    name_or_file : str
-        A shipped scenario's name or the path of a TOML file.
-    settings : sequence of str
-        ``dotted.key=value``, the value in TOML or a bare string. Setting a swept key replaces that axis; a list sweeps.
-    kinds : mapping
-        The scenario class of each game.
-    cells_max : int, optional
-        How many cells there may be.
+    A setting is ``dotted.key=value``, the value in TOML or a bare string. Setting a swept key replaces that axis; a
+    list sweeps.
 
     Raises
     ------
@@ -130,7 +122,7 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: in
     given = dict(_setting(setting) for setting in settings)
     for key, value in given.items():
         for also, brought in {key: value, **keys.kind.brings(key, value)}.items():
-            _section_of(values, also, "--set", keys)
+            _require(values, also, "--set", keys)
             if also == key or (also not in given and _own(values, also)):
                 _bind_figures(values, also, keys)
                 _put(values, also, brought, keys)
@@ -145,23 +137,7 @@ def at_replay_size(whole: Sweep, kinds: Kinds) -> Sweep:
 
 
 def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int | None = None) -> Sweep:
-    """Validate a scenario's values and lay out its cells.
-
-    Parameters
-    ----------
-    values : mapping
-        What the TOML file holds.
-    origin : str
-        Named at the start of an error.
-    kinds : mapping
-        The scenario class of each game.
-    cells_max : int, optional
-        How many cells there may be.
-
-    Raises
-    ------
-    ScenarioError
-    """
+    """Validate the values that a TOML file holds, and lay out its cells. A `ScenarioError` begins with the origin."""
     keys = _Keys.of(values, origin, kinds)
     values = {**values, "sweep": _spelled(values.get("sweep", {}))}
     grids = grids_of(values["sweep"])
@@ -169,7 +145,7 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int
         if not isinstance(grid, dict):
             raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists, or several")
         for key, choices in grid.items():
-            _section_of(values, key, origin, keys)
+            _require(values, key, origin, keys)
             if key == _NEVER_SWEPT:
                 raise ScenarioError(f"{origin}: sweep.{key}: cannot be swept: a run has one secret")
             if not isinstance(choices, list) or not choices:
@@ -204,11 +180,8 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int
 class _Keys:
     """The dotted keys of one game's scenarios.
 
-    Attributes
-    ----------
-    kind : the game's scenario class.
-    lists : keys whose value is a list by nature: setting them to a list sweeps nothing.
-    kinds : every game's scenario class. Only a key that this game has not is looked for in the others'.
+    Setting one of ``lists``, whose value is a list by nature, to a list sweeps nothing. Only a key that this game has
+    not is looked for in the other games' classes, ``kinds``.
     """
 
     game: str
@@ -219,13 +192,7 @@ class _Keys:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], origin: str, kinds: Kinds, settings: Sequence[str] = ()) -> _Keys:
-        """Find the keys of the game that a file names.
-
-        Raises
-        ------
-        ScenarioError
-            If it names none.
-        """
+        """Find the keys of the game that a file names; refuse a file that names none."""
         section = values.get("scenario")
         if not isinstance(section, dict):
             raise ScenarioError(f"{origin}: scenario: {'is missing' if section is None else 'must be a table'}")
@@ -270,16 +237,10 @@ def _of_entries(kind: type[Scenario]) -> list[str]:
 
 
 def _small(values: Mapping[str, Any], origin: str, keys: _Keys) -> dict[str, Any]:
-    """Set what the table ``replay`` says, and leave the table out.
-
-    Raises
-    ------
-    ScenarioError
-        If it names a key that there is not.
-    """
+    """Set what the table ``replay`` says, and leave the table out; refuse a key that there is not."""
     small = copy.deepcopy({name: section for name, section in values.items() if name != "replay"})
     for key, value in values["replay"].items():
-        _section_of(small, key, f"{origin}: replay", keys)
+        _require(small, key, f"{origin}: replay", keys)
         _bind_figures(small, key, keys)
         _put(small, key, value, keys)
     return small
@@ -392,14 +353,13 @@ def _own(values: Mapping[str, Any], key: str) -> list[Any]:
     return [table[field]] if isinstance(table, dict) and field in table else []
 
 
-def _section_of(values: Mapping[str, Any], key: str, origin: str, keys: _Keys) -> tuple[str, str]:
-    """Split a dotted key and check that the game has it."""
-    section, _, field = key.partition(".")
+def _require(values: Mapping[str, Any], key: str, origin: str, keys: _Keys) -> None:
+    """Refuse a dotted key that the game has not, or whose section is no table."""
+    section = key.partition(".")[0]
     if key not in keys.known:
         raise ScenarioError(f"{origin}: {keys.unknown(key)}")
     if not isinstance(values.get(section, {}), dict):
         raise ScenarioError(f"{origin}: {section}: must be a table")
-    return section, field
 
 
 def _named(key: str) -> str:

@@ -32,10 +32,6 @@ CLEARANCE = {
 }
 """The highest label that a party may learn."""
 
-_REFUSAL = "any refusal"
-
-_COMPLIANCE_REFUSAL = "a refusal of compliance"
-
 
 class Reached(NamedTuple):
     """A field that a message reaches: where it stands, its own label, and the one that applies."""
@@ -78,36 +74,36 @@ def travelling() -> list[Travel]:
     for name, method in METHODS.items():
         found.append(Travel(server_of(name), name, method.input_type))
         found += [Travel(caller, name, method.output_type) for caller in sorted(CALLERS[name])]
-    found += [Travel(party, _REFUSAL, error_pb2.Error.DESCRIPTOR) for party in PARTIES]
+    found += [Travel(party, "any refusal", error_pb2.Error.DESCRIPTOR) for party in PARTIES]
     asking = {caller for name in METHODS if server_of(name) == "compliance" for caller in CALLERS[name]}
-    return found + [Travel(party, _COMPLIANCE_REFUSAL, error_pb2.AuditError.DESCRIPTOR) for party in sorted(asking)]
+    by_compliance = error_pb2.AuditError.DESCRIPTOR
+    return found + [Travel(party, "a refusal of compliance", by_compliance) for party in sorted(asking)]
 
 
 def walk(message: Any, inherited: int = VISIBILITY_UNSPECIFIED, within: tuple[str, ...] = ()) -> Iterator[Reached]:
     """Visit every field that a message reaches, through the messages that it holds.
 
-    Parameters
-    ----------
-    inherited : Visibility
-        The label of the field that holds the message.
-    within : tuple of str
-        The messages around it, so that one which holds itself is entered once.
+    ``inherited`` is the label of the field that holds it, and ``within`` names the messages around it, so that one
+    which holds itself is entered once.
     """
     for field in message.fields:
         label = field.GetOptions().Extensions[visibility]
-        level = inherited if label == VISIBILITY_INHERITED else label
+        level = label_of(field, inherited)
         yield Reached(f"{message.full_name}.{field.name}", field, label, level)
         if field.message_type is not None and field.message_type.full_name not in within:
             yield from walk(field.message_type, level, (*within, message.full_name))
 
 
-def violations(travels: Iterable[Travel] | None = None) -> list[Violation]:
-    """Find every field that reaches a party above its clearance; a field without a label is above every clearance.
+def label_of(field: Any, inherited: int) -> int:
+    """Give the label that applies to a field of a message that is itself held under a label."""
+    label: int = field.GetOptions().Extensions[visibility]
+    return inherited if label == VISIBILITY_INHERITED else label
 
-    Parameters
-    ----------
-    travels : iterable of Travel, optional
-        By default what the protocol lets travel.
+
+def violations(travels: Iterable[Travel] | None = None) -> list[Violation]:
+    """Find every field that reaches a party above its clearance, of what the protocol, or a caller, lets travel.
+
+    A field without a label is above every clearance.
     """
     return [
         Violation(travel.party, travel.method, at.path, level_name(at.level))
@@ -118,13 +114,9 @@ def violations(travels: Iterable[Travel] | None = None) -> list[Violation]:
 
 
 def learns(party: str) -> dict[str, dict[str, list[str]]]:
-    """Tell what a party may learn.
+    """Tell what a party may learn: by label, the lowest first, and by message, the names of its fields.
 
-    Returns
-    -------
-    dict of str to dict of str to list of str
-        By label, the lowest first, and by message: the names of its fields. Fields that only inherit a label are told
-        of by the field that holds them.
+    Fields that only inherit a label are told of by the field that holds them.
     """
     found: dict[int, dict[str, dict[str, None]]] = {}
     for travel in travelling():

@@ -18,13 +18,7 @@ _HEALTH = "/grpc.health."
 
 @dataclass
 class Call:
-    """A call as one party recorded it.
-
-    Parameters
-    ----------
-    ending : Ending or None
-        None where the party did not live to see it.
-    """
+    """A call as one party recorded it, without an ending where the party did not live to see it."""
 
     key: CallKey
     method: str
@@ -125,8 +119,6 @@ def in_order(scripts: Mapping[str, Transcript]) -> Iterator[tuple[str, int]]:
                 heads[party] = next(waiting[party], None)
                 moved = True
         if not moved:  # its sender did not record it: a transcript that was cut off
-            party = next(party for party, message in heads.items() if message is not None)
-            sender_less = heads[party]
-            assert sender_less is not None
-            yield party, sender_less.entry
+            party, message = next((party, message) for party, message in heads.items() if message is not None)
+            yield party, message.entry
             heads[party] = next(waiting[party], None)

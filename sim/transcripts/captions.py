@@ -22,20 +22,11 @@ Parts: TypeAlias = Iterable[Any] | None
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """What a party took people, or models, for.
+    """What a party took people, or models, for: a small number for each of n, shape (n,).
 
-    Parameters
-    ----------
-    of : str
-        What is guessed about, such as "person".
-    made : ndarray, shape (n,)
-        A small number for each of them.
-    before : ndarray, shape (n,), optional
-        The same before there was any answer.
-    true : ndarray, shape (n,), optional
-        What they are, where that was dealt in what can be seen.
-    names : tuple of str
-        What the numbers stand for; none where they stand for themselves.
+    Beside the guess that was ``made`` are the one ``before`` there was any answer, and what is ``true`` where that was
+    dealt in what can be seen. ``of`` says what is guessed about, such as "person", and ``names`` what the numbers stand
+    for; none where they stand for themselves.
     """
 
     of: str
@@ -49,18 +40,8 @@ class Guess:
 class Story:
     """What has happened so far, as far as captions that follow speak of it.
 
-    Parameters
-    ----------
-    kept : dict of str to ndarray
-        Arrays that were dealt, by name.
-    answers : int
-        How many the developer got.
-    left : float or None
-        Its budget, where it has been told.
-    is_new : bool
-        Whether either has changed since it was last told.
-    guess : Guess or None
-        The last that was submitted.
+    By now arrays were dealt, by name; the developer got so many answers, has so much of its budget left, where it has
+    been told, and submitted a last guess. ``is_new`` says whether answers or budget changed since they were last told.
     """
 
     kept: dict[str, NDArray[Any]] = field(default_factory=dict)

@@ -13,13 +13,9 @@ from fairwall.wire.v1 import error_pb2
 
 
 def descriptor_set() -> FileDescriptorSet:
-    """Give every file of the protocol, and every file that one imports.
+    """Give every file of the protocol, and every file that one imports: once, after those that it imports.
 
-    Returns
-    -------
-    FileDescriptorSet
-        Each file once, after those that it imports: a pool can take them in this order. The fields keep their
-        visibility. Comments are left out.
+    A pool can take them in this order. The fields keep their visibility. Comments are left out.
     """
     # No service imports what refusals carry in the metadata.
     files = [*(service.file for service in SERVICES), error_pb2.DESCRIPTOR, health_pb2.DESCRIPTOR]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import mmap
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -48,18 +48,10 @@ class CallKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Message:
-    """A message as a transcript has it.
+    """A message as an entry of a transcript has it, whose party received or sent it.
 
-    Parameters
-    ----------
-    entry : int
-        Which entry of the transcript.
-    is_received : bool
-        Whether the transcript's party received it, or sent it.
-    content : bytes
-        Without the bytes of its large fields.
-    large : tuple of (int, int, bytes)
-        Where those start in the whole message, how many there are, and their digest.
+    ``content`` lacks the bytes of large fields; ``large`` tells of each where those start in the whole message, how
+    many there are, and their digest.
     """
 
     entry: int
@@ -85,6 +77,12 @@ class Ending:
     reason: int
 
     @property
+    def refusal(self) -> str:
+        """Name the reason of a refusal, or else its status; nothing for what was answered."""
+        reason = error_pb2.Reason.Name(self.reason) if self.reason else f"status {self.status}"
+        return reason.removeprefix("REASON_") if self.status else ""
+
+    @property
     def is_the_servers(self) -> bool:
         """Whether it is the server's word: an answer or a reason. Else the connection was lost, or time ran out."""
         return self.status == 0 or self.reason != error_pb2.REASON_UNSPECIFIED
@@ -92,22 +90,12 @@ class Ending:
 
 @dataclass
 class Transcript:
-    """One party's file, as far as it can be read.
+    """One party's file, as far as it can be read; party and number are what its place says.
 
-    Parameters
-    ----------
-    party, number : str
-        As the file's place says.
-    header : Header or None
-        None where the first entry is not one.
-    digest : bytes
-        The last entry's; it stands for everything before it.
-    closed : bool
-        Whether the party wrote the last entry that it writes when it leaves.
-    messages : list of Message
-        In the order in which they were recorded.
-    numerics : dict of str to str
-        What computed the party's numbers, by part; nothing in format 2.
+    There is no ``header`` where the first entry is not one. The ``digest`` is the last entry's, and stands for
+    everything before it. It is ``closed`` if the party wrote the last entry that it writes when it leaves. Messages
+    stand in the order in which they were recorded. ``numerics`` are what computed the party's numbers, by part; nothing
+    in format 2.
     """
 
     path: Path
@@ -141,6 +129,10 @@ class Transcript:
     def stores(self, digest: bytes) -> bool:
         """Whether the bytes with a digest are stored."""
         return digest in self._stored
+
+    def stores_all(self, messages: Iterable[Message]) -> bool:
+        """Whether all bytes of some messages are stored, none by their digest alone."""
+        return all(self.stores(digest) for message in messages for _, _, digest in message.large)
 
     def stored(self, digest: bytes) -> bytes:
         """Read the bytes with a digest.
@@ -179,14 +171,16 @@ def paths(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: (len(path.stem), path.stem, path.parent.name))
 
 
-def anchors(folder: Path) -> dict[str, dict[str, Any]]:
-    """Give each transcript's number of entries, last digest and whether it is closed, without checking them.
+def by_number(scripts: Iterable[Transcript]) -> dict[str, dict[str, Transcript]]:
+    """Put the transcripts of parties that played together, by party, under their number."""
+    sessions: dict[str, dict[str, Transcript]] = {}
+    for script in scripts:
+        sessions.setdefault(script.number, {})[script.party] = script
+    return sessions
 
-    Returns
-    -------
-    dict of str to dict
-        By "<party>/<number>".
-    """
+
+def anchors(folder: Path) -> dict[str, dict[str, Any]]:
+    """Give, unchecked, each transcript's entries, last digest and whether it is closed, by "<party>/<number>"."""
     found = {}
     for path in paths(folder):
         entries, digest, closed = 0, FIRST, False

@@ -29,15 +29,7 @@ class Contradiction(NamedTuple):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What came of it.
-
-    Parameters
-    ----------
-    notes : tuple of str
-        What could not be computed again, and why.
-    reports : int
-        How many reports and lines were compared.
-    """
+    """What came of it: contradictions, what could not be computed again and why, and how many reports were compared."""
 
     contradictions: tuple[Contradiction, ...]
     notes: tuple[str, ...]

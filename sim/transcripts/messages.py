@@ -42,22 +42,11 @@ class Submission:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Queries that were asked under one request id.
+    """Queries that were asked under one request id, of so many models, by the metric's number on the wire.
 
-    Parameters
-    ----------
-    metric : int
-        Its number on the wire.
-    epsilon : float
-        What was to be spent.
-    models : int
-        How many were asked about.
-    predictions : ndarray, shape (models, people), or None
-        None where they are not stored, or never arrived.
-    answer : AuditResponse or None
-        None where none was given, or it is not stored.
-    asked, answered : int
-        The entries from which on there was the question, and an answer or the end.
+    ``epsilon`` was to be spent. ``predictions``, of shape (models, people), are None where they are not stored or never
+    arrived, ``answer`` where none was given or it is not stored. ``asked`` and ``answered`` are the entries from which
+    on there was the question, and an answer or the end.
     """
 
     request_id: str
@@ -86,24 +75,11 @@ class Served:
 class TrialMessages:
     """What is known of a trial.
 
-    Parameters
-    ----------
-    cards : dict of str to Cards
-        By the deal's message, such as "ComplianceDeal".
-    submissions : dict of str to Submission
-        By the method, such as "SubmitReveal"; the last that was taken.
-    batches : dict of str to Batch
-        By request id; what was refused is not among them.
-    queried : dict of str to Batch
-        The same of batches about the people whose attributes a deal releases.
-    served : list of Served
-        To the adversary.
-    releases : list of KnownCall
-        Of ReleaseService, StatisticsService and GroupService, what was answered.
-    is_heard : bool
-        Whether the transcript of somebody who asks or answers goes on until they submit, so that no batch is missing.
-    unread : list of str
-        Calls that cannot be understood, and why.
+    Cards are by the deal's message, such as "ComplianceDeal"; submissions by the method, such as "SubmitReveal", the
+    last that was taken; batches by request id, without what was refused. ``queried`` are batches about the people whose
+    attributes a deal releases, ``served`` scores for the adversary, and ``releases`` what ReleaseService,
+    StatisticsService and GroupService answered. It ``is_heard`` if the transcript of somebody who asks or answers goes
+    on until they submit, so that no batch is missing. ``unread`` are calls that cannot be understood, and why.
     """
 
     deal_id: str
@@ -118,14 +94,9 @@ class TrialMessages:
 
 
 class Session:
-    """What is known of the trials that parties played together.
+    """What is known of the trials that parties played together; ``unread`` calls cannot be understood, and say why.
 
     A trial is read when it is asked for, and not kept: of all of them the predictions may be more than memory holds.
-
-    Attributes
-    ----------
-    unread : list of str
-        Calls that cannot be understood, and why.
     """
 
     def __init__(self, parties: Mapping[str, Transcript]) -> None:
@@ -227,7 +198,7 @@ def _uploaded(one: KnownCall) -> Batch:
     first, *parts = one.requests
     header = first.header
     predictions = None
-    if one.stores(one.call.requests):
+    if one.script.stores_all(one.call.requests):
         predictions = gathered(header.predictions, (part.predictions_chunk for part in parts)).astype(np.float64)
     answer = next(iter(one.answers), None)
     return _batch(one, header, int(header.predictions.shape[0]), predictions, answer)
@@ -256,7 +227,7 @@ def _batch(
         epsilon=header.epsilon,
         models=models,
         predictions=predictions,
-        answer=answer if one.stores(one.call.answers) else None,
+        answer=answer if one.script.stores_all(one.call.answers) else None,
         is_answered=answer is not None,
         asked=one.call.start,
         answered=one.call.answered,

@@ -38,11 +38,7 @@ class KnownCall:
     @property
     def is_stored(self) -> bool:
         """Whether all its bytes are stored, none by their digest alone."""
-        return self.stores(self.call.requests) and self.stores(self.call.answers)
-
-    def stores(self, messages: Iterable[Message]) -> bool:
-        """Whether all bytes of some messages are stored."""
-        return all(self.script.stores(digest) for message in messages for _, _, digest in message.large)
+        return self.script.stores_all((*self.call.requests, *self.call.answers))
 
     @property
     def requests(self) -> list[Any]:

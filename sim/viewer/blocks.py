@@ -23,14 +23,9 @@ class Place(NamedTuple):
 
 
 class Blocks:
-    """Blocks that a browser inflates when they are looked at.
+    """Blocks that a browser inflates when they are looked at: each compressed by zlib and written in base64.
 
-    Attributes
-    ----------
-    texts : list of str
-        Each block, compressed by zlib and written in base64; the place in the list is its number.
-    size : int
-        How many bytes they take in the page.
+    A block's place in ``texts`` is its number; ``size`` is how many bytes they take in the page.
     """
 
     def __init__(self) -> None:
@@ -65,13 +60,7 @@ class Blocks:
 
 
 class Blobs:
-    """Puts blobs into blocks: large ones alone, small ones together.
-
-    Parameters
-    ----------
-    bytes_max : int
-        How many bytes of the page all blobs may take.
-    """
+    """Puts blobs into blocks, large ones alone, small ones together; all may take so many bytes of the page."""
 
     def __init__(self, blocks: Blocks, bytes_max: int = _BLOBS_BYTES_MAX) -> None:
         self._blocks = blocks
@@ -85,18 +74,7 @@ class Blobs:
         return digest in self._places
 
     def put(self, digest: bytes, data: bytes, packed: bytes | None = None) -> Place | None:
-        """Keep a blob under its digest.
-
-        Parameters
-        ----------
-        packed : bytes, optional
-            The same, compressed by zlib, where somebody has done that already.
-
-        Returns
-        -------
-        Place or None
-            None where the page has no room for it.
-        """
+        """Keep a blob under its digest, packed by zlib where somebody has done that already; None without room."""
         if digest not in self._places:
             self._places[digest] = self._alone(data, packed) if len(data) >= _LEAST_ALONE_BYTES else self._small(data)
         return self._places[digest]

@@ -18,24 +18,11 @@ from sim.viewer.browser.bundle import program, style
 
 
 def document(index: Mapping[str, Any], blocks: Sequence[str]) -> str:
-    """Write the file.
-
-    Parameters
-    ----------
-    index : mapping
-        What the page shows at first.
-    blocks : sequence of str
-        The rest, in base64.
-    """
+    """Write the file: an index that the page shows at first, and the rest in blocks of base64."""
     text, script = style(), program()
-    allowed = {"script": _digest(script), "style": _digest(text)}
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            *(f"{kind}-src '{digest}'" for kind, digest in allowed.items()),
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(text)}'; "
+        "base-uri 'none'; form-action 'none'"
     )
     # Nothing in the data can end the element that it stands in.
     data = json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

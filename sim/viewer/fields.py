@@ -12,15 +12,17 @@ import numpy as np
 from blake3 import blake3
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message as Protobuf
+from google.protobuf.unknown_fields import UnknownFieldSet
 from numpy.typing import NDArray
 
 from fairwall.rpc.arrays import ArrayError, gathered
 from fairwall.rpc.recorder import LARGE_BYTES
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
+from sim.transcripts.boundary import label_of
 from sim.transcripts.captions import number
 from sim.viewer.blocks import Place
-from sim.viewer.sight import Omitted, label_of, unknown_fields
+from sim.viewer.sight import Omitted
 
 Listed = list[Any]
 """A field in the page's data: path, label, and a text or a mapping that says what else it is."""
@@ -41,10 +43,7 @@ _LARGEST = 1e290  # beyond it, and beyond all that is no number, sums are none e
 class Fields:
     """Lists the fields of the messages that are asked, or answered, in a call.
 
-    Parameters
-    ----------
-    by_digest : sequence of (int, bytes)
-        Size and digest of each field whose bytes are not stored.
+    ``by_digest`` has the size and digest of each field whose bytes are not stored.
     """
 
     def __init__(self, put: Put, by_digest: Sequence[tuple[int, bytes]] = ()) -> None:
@@ -67,8 +66,9 @@ class Fields:
         return [*listed, *([one.path, one.level, {"omitted": True}] for one in names)]
 
     def _walk(self, message: Any, inherited: int, within: str) -> Iterator[Listed]:
-        for unknown in unknown_fields(message):
-            path = f"{within}field {unknown.field_number}"
+        unknown: Any = UnknownFieldSet(message)  # whose types do not say that it can be gone through
+        for one in unknown:
+            path = f"{within}field {one.field_number}"
             yield [path, VISIBILITY_UNSPECIFIED, "unknown to the protocol"]
         for field, value in message.ListFields():
             level, path = label_of(field, inherited), f"{within}{field.name}"

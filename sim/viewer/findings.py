@@ -19,12 +19,7 @@ _DEAL = re.compile(r"\bdeal-\d+\b")
 def checked(folder: Path, scripts: Sequence[Transcript], places: Places, trials: Mapping[str, str]) -> dict[str, Any]:
     """Check a run, all but whether its report is what would be written now, and say which message each finding is at.
 
-    Parameters
-    ----------
-    scripts : sequence of Transcript
-        The run's.
-    trials : mapping of str to str
-        The trial's name in the page, by deal.
+    ``trials`` has the trial's name in the page, by deal.
 
     Raises
     ------

@@ -17,12 +17,12 @@ from sim.replay.recorded import Session
 from sim.scenarios.sweep import Sweep
 from sim.transcripts.boundary import CLEARANCE, level_name
 from sim.transcripts.captions import Caption, shared
-from sim.transcripts.files import Transcript, paths, read
+from sim.transcripts.files import Transcript, by_number, paths, read
 from sim.verify.finding import NoRun
 from sim.viewer.blocks import PAGE_BYTES_MAX, Blobs, Blocks
 from sim.viewer.document import document
 from sim.viewer.findings import checked
-from sim.viewer.reel import Places, Reel, Where, entries_of, reels
+from sim.viewer.reel import Places, Reel, Where, reels
 from sim.viewer.sight import ALL, Sight
 from sim.viewer.trials import cells_of, outcomes, record_of
 
@@ -35,13 +35,7 @@ class ViewError(UserError):
 
 @dataclass(frozen=True)
 class Run:
-    """A run to be shown.
-
-    Parameters
-    ----------
-    sessions : dict of str to dict
-        The transcripts by number, then by party.
-    """
+    """A run to be shown, with its transcripts by number, then by party."""
 
     folder: Path
     sweep: Sweep
@@ -77,34 +71,24 @@ def open_run(folder: Path) -> Run:
     """
     if not (folder / "scenario.toml").is_file():
         raise NoRun(f"{folder}: not a run's folder: it has no scenario.toml")
-    sessions = _read(folder)
+    sessions = _sessions(folder)
     if not sessions:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
     return Run(folder, read_sweep(str(folder / "scenario.toml")), sessions)
 
 
-def _read(folder: Path) -> dict[str, Session]:
-    sessions: dict[str, Session] = {}
-    for path in paths(folder):
-        script = read(path)
-        sessions.setdefault(script.number, {})[script.party] = script
-    return sessions
+def _sessions(folder: Path) -> dict[str, Session]:
+    return by_number(map(read, paths(folder)))
 
 
 def sessions_in(folder: Path) -> dict[str, Session]:
     """Read the sessions of a run that was played again, each in a folder that is called by its number."""
-    return {place.name: scripts for place in sorted(folder.iterdir()) for scripts in _read(place).values()}
+    return {place.name: scripts for place in sorted(folder.iterdir()) for scripts in _sessions(place).values()}
 
 
 @dataclass(frozen=True)
 class Other:
-    """What a run is held against: another run, or itself played again.
-
-    Parameters
-    ----------
-    bit_for_bit : bool
-        Whether every bit counts; else floats may differ a little.
-    """
+    """What a run is held against: another run, or itself played again, bit for bit or up to a little in floats."""
 
     name: str
     sessions: dict[str, Session]
@@ -112,16 +96,7 @@ class Other:
 
 
 def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, beside: Other | None = None) -> str:
-    """Write the page of a run.
-
-    Parameters
-    ----------
-    trial : int, optional
-        The only trial to show, by its number in the run, from 1.
-    sight : Sight
-        Whose eyes it is for.
-    beside : Other, optional
-        What to hold the run against.
+    """Write the page of a run, or of one trial by its number in the run, from 1, for somebody's eyes.
 
     Raises
     ------
@@ -204,7 +179,7 @@ class _Data:
         entries: list[tuple[str, str, int, Where]] = []
         for number, scripts, reel in found:
             name = _name(reel.deal) + ("" if last[reel.deal] == number else f"-{number}")
-            entries += entries_of(number, name, reel)
+            entries += [(number, party, entry, Where(name, message)) for party, entry, message in reel.entries]
             trials.append(
                 {
                     "id": name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -41,16 +41,9 @@ class Where(NamedTuple):
 
 @dataclass
 class Reel:
-    """The messages of one trial.
+    """The messages of one trial, by its deal's id, or of a session without one: rows and details as the page has them.
 
-    Parameters
-    ----------
-    deal : str
-        The deal's id; empty for a session without one.
-    rows, details : list
-        As the page has them.
-    entries : list of (str, int, int)
-        Party and entry of each message's beginning, with the message's number.
+    ``entries`` are party and entry of each message's beginning, with the message's number.
     """
 
     deal: str
@@ -70,16 +63,8 @@ def reels(
 ) -> list[Reel]:
     """Lay a session's messages out by trial, each in the order of causes.
 
-    Messages that are about no deal, such as to join, go with the trial that their caller is in, or is in next.
-
-    Parameters
-    ----------
-    captions : mapping of str to callable
-        By message.
-    blobs : Blobs
-        Gets what arrays hold.
-    deal : str, optional
-        The only one that is wanted.
+    Messages that are about no deal, such as to join, go with the trial that their caller is in, or is in next. Blobs
+    get what arrays hold. Where a deal is named, it is the only one that is wanted.
     """
     seen = sight.session(scripts)
     told = halves(seen)
@@ -148,7 +133,7 @@ class _Maker:
             "method": short(half.call.method),
             "kind": kind,
             "level": max((one[1] for one in fields), default=VISIBILITY_OUTSIDE),
-            "text": text or _plainly(half),
+            "text": text or f"{kind} {short(half.call.method)}",
             "digest": self._digest(half, messages, omitted) or text,
             **({} if text else {"routine": True}),
             **self._changes(fields),
@@ -171,7 +156,7 @@ class _Maker:
     def _words(self, half: Half, messages: list[Any], omitted: list[Omitted]) -> str:
         if messages[0] is None:
             return f"{short(half.call.method)}, which cannot be read"
-        whole = all(half.script.stores(digest) for message in half.messages for _, _, digest in message.large)
+        whole = half.script.stores_all(half.messages)
         self._story.guess = None
         rest = [one for one in messages[1:] if one is not None]
         text = words(self._story, self._captions, messages[0], rest if whole else None)
@@ -253,11 +238,15 @@ class _Maker:
         if half.messages:
             found["messages"] = len(half.messages)
             if not omitted:
-                found["bytes"] = sum(_size(message) for message in half.messages)
+                found["bytes"] = sum(
+                    len(message.content) + sum(size for _, size, _ in message.large) for message in half.messages
+                )
         own = half.script.party
         for party, messages in copies.items():
             if party != own:
-                found["copies"] = "same" if _same(half.messages, messages) else "differ"
+                same = len(messages) == len(half.messages)
+                same = same and all(map(Message.says_the_same_as, half.messages, messages))
+                found["copies"] = "same" if same else "differ"
                 if found["copies"] == "differ":
                     decoded, gone = self._read(self._scripts[party], messages)
                     found["other"] = {
@@ -269,13 +258,7 @@ class _Maker:
 
 
 class Places:
-    """Finds the message that an entry of a transcript belongs to.
-
-    Parameters
-    ----------
-    entries : iterable of (str, str, int, Where)
-        Session, party and entry at which each message begins.
-    """
+    """Finds the message that an entry of a transcript belongs to, given session, party and entry where each begins."""
 
     def __init__(self, entries: Iterable[tuple[str, str, int, Where]]) -> None:
         self._found: dict[tuple[str, str], list[tuple[int, Where]]] = {}
@@ -291,24 +274,5 @@ class Places:
         return found[place - 1][1] if place else None
 
 
-def _plainly(half: Half) -> str:
-    """Name a message that has no words of its own."""
-    return f"{'asks' if half.is_request else 'answers'} {short(half.call.method)}"
-
-
-def _same(one: list[Message], other: list[Message]) -> bool:
-    return len(one) == len(other) and all(map(Message.says_the_same_as, one, other))
-
-
-def _size(message: Message) -> int:
-    return len(message.content) + sum(size for _, size, _ in message.large)
-
-
 def _json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-def entries_of(session: str, trial: str, reel: Reel) -> Iterator[tuple[str, str, int, Where]]:
-    """List where each message of a trial begins in each transcript, for `Places`."""
-    for party, entry, message in reel.entries:
-        yield session, party, entry, Where(trial, message)

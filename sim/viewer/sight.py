@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from fairwall.wire.v1.visibility_pb2 import VISIBILITY_INHERITED, VISIBILITY_UNSPECIFIED, visibility
+from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
 from sim.replay.recorded import Session
-from sim.transcripts.boundary import CLEARANCE
+from sim.transcripts.boundary import CLEARANCE, label_of
 
 
 class Omitted(NamedTuple):
@@ -46,15 +46,9 @@ class Sight:
 ALL = Sight()
 
 
-def label_of(field: Any, inherited: int) -> int:
-    """Give the label that applies to a field of a message that is itself held under a label."""
-    label: int = field.GetOptions().Extensions[visibility]
-    return inherited if label == VISIBILITY_INHERITED else label
-
-
 def _clear(message: Any, clearance: int, inherited: int, within: str) -> list[Omitted]:
     omitted = []
-    if len(unknown_fields(message)):
+    if len(UnknownFieldSet(message)):
         message.DiscardUnknownFields()
         omitted.append(Omitted(f"{within}fields unknown to the protocol", VISIBILITY_UNSPECIFIED))
     for field, value in message.ListFields():
@@ -67,8 +61,3 @@ def _clear(message: Any, clearance: int, inherited: int, within: str) -> list[Om
                 place = f"{within}{field.name}" + ("" if number is None else f"[{number}]")
                 omitted += _clear(part, clearance, level, f"{place}.")
     return omitted
-
-
-def unknown_fields(message: Any) -> Any:
-    """Give the fields of a message that the protocol does not know."""
-    return UnknownFieldSet(message)

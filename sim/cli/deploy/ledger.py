@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +38,9 @@ def show(file: File) -> None:
     """Print budgets, what is spent of them, and the last charges."""
     from rich.console import Console
 
-    found = _read(file)
+    from compliance.ledger.file import inspect
+
+    found = inspect(file)
     console = Console(width=WIDTH, highlight=False)
     console.print(_budgets(found))
     console.print()
@@ -54,8 +56,12 @@ def show(file: File) -> None:
 @app.command()
 def export(file: File) -> None:
     """Print each record as one line of JSON. The last line is the chain's end."""
-    found = _read(file)
-    for line in _lines(found):
+    from compliance.ledger.file import inspect
+
+    found = inspect(file)
+    head = found.books.head
+    end = {"record": "end", "sequence": head.sequence, "chain": head.chain.hex(), "whole": not found.fault}
+    for line in (*map(_line, found.records), end | ({"fault": found.fault} if found.fault else {})):
         typer.echo(json.dumps(line, allow_nan=False))
     if found.fault:
         raise typer.Exit(FAILED)
@@ -65,12 +71,6 @@ app.command()(report)
 app.command()(check)
 app.command()(backup)
 app.command()(restore)
-
-
-def _read(file: Path) -> Inspection:
-    from compliance.ledger.file import inspect
-
-    return inspect(file)
 
 
 def _table(title: str, names: Sequence[str], *, of_records: bool = False) -> Table:
@@ -131,14 +131,6 @@ def _print_policies(console: Console, found: Inspection) -> None:
             table.add_row(*first, *map(_printable, named))
     console.print()
     console.print(table)
-
-
-def _lines(found: Inspection) -> Iterator[dict[str, Any]]:
-    for record in found.records:
-        yield _line(record)
-    head = found.books.head
-    end = {"record": "end", "sequence": head.sequence, "chain": head.chain.hex(), "whole": not found.fault}
-    yield end | ({"fault": found.fault} if found.fault else {})
 
 
 def _line(record: Record) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.deploy.ledger_copies import Policy, place_of, seal_of
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
     from compliance.deployment.policy.schema import DeploymentSection
     from sim.attestation.envelope import Signer
-
-Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
 
 
 def report(
@@ -38,7 +37,6 @@ def report(
     from sim.attestation import envelope, refusals, statement
     from sim.attestation.check import statement_of
     from sim.attestation.page import render
-    from sim.cli.deploy.ledger_copies import place_of, seal_of
 
     beside = statement_of(out)
     place = place_of(policy)
@@ -121,29 +119,19 @@ def _signer(place: DeploymentSection, key: Path | None) -> Signer:
 def _say_where(
     path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None, rows_digest: bytes
 ) -> None:
+    """Say which batches were about predictions; or else what was looked for, of which one thing may be another."""
     from sim.attestation import subjects
 
+    predictions = subjects.read(path)
     found = subjects.asked_about(
-        subjects.read(path), account["audits"], epsilon=epsilon, threshold=threshold, rows_digest=rows_digest
+        predictions, account["audits"], epsilon=epsilon, threshold=threshold, rows_digest=rows_digest
     )
     for audit in found:
         typer.echo(f"{path.name}: asked about in record {audit['record']}, {audit['subject']}, {audit['metric']}")
-    if not found:
-        why = f"{path.name}: NO batch on this page is about these predictions"
-        typer.echo(fill(f"{why}{_unlike(path, account, epsilon, threshold, rows_digest)}", WIDTH))
-        raise typer.Exit(FAILED)
-
-
-def _unlike(
-    path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None, rows_digest: bytes
-) -> str:
-    """Say what else was looked for, of which one thing may not be as it was asked."""
-    from sim.attestation import subjects
-
-    models = subjects.models_in(subjects.read(path))
+    if found:
+        return
+    models = subjects.models_in(predictions)
     records = [str(audit["record"]) for audit in account["audits"] if len(audit["models"]) == models]
-    if not records:
-        return f": none has so many models ({models})"
     asked = (
         ("a threshold", "--threshold", threshold is not None),
         ("rows told by ids", "--rows", bool(rows_digest)),
@@ -152,7 +140,10 @@ def _unlike(
     given = ", ".join(
         f"with {what} ({option})" if there else f"without {what} ({option})" for what, option, there in asked
     )
-    return f", asked {given}; as many models are in {'records' if len(records) > 1 else 'record'} {', '.join(records)}"
+    so_many = f"as many models are in {'records' if len(records) > 1 else 'record'} {', '.join(records)}"
+    why = f", asked {given}; {so_many}" if records else f": none has so many models ({models})"
+    typer.echo(fill(f"{path.name}: NO batch on this page is about these predictions{why}", WIDTH))
+    raise typer.Exit(FAILED)
 
 
 def _replace(path: Path, text: bytes) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.plan.columns import Advantaged, Positive
 from sim.cli.status import WIDTH
 
 if TYPE_CHECKING:
-    from sim.planning.advice import Advice, Recommendation
+    from sim.planning.advice import Advice
     from sim.planning.commands import Command
     from sim.planning.situation import Situation
 
@@ -27,8 +28,8 @@ def advise(
     data: Annotated[str | None, typer.Option(help="A CSV or Parquet file, or a shipped table's name.")] = None,
     protected: Annotated[str | None, typer.Option(help="The column that tells the groups apart.")] = None,
     target: Annotated[str | None, typer.Option(help="The outcome's column.")] = None,
-    advantaged: Annotated[str | None, typer.Option(help="Its value; may be left out if there are two.")] = None,
-    positive: Annotated[str | None, typer.Option(help="The favourable outcome; the later one of two.")] = None,
+    advantaged: Advantaged = None,
+    positive: Positive = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget; or else one from the domain's range.")] = None,
     within: Annotated[float, typer.Option(help="How far a gap may be from the true one.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -143,7 +144,15 @@ def _lines(advice: Advice) -> Iterator[str]:
     yield ""
     yield "what to do, in this order"
     for number, found in enumerate(advice.recommendations, 1):
-        yield from _recommended(number, found)
+        practice = found.practice
+        yield f"{number:2} {found.name}: {practice.title}"
+        for name, text in (
+            ("why", found.why),
+            ("trades", practice.trades),
+            ("checked", f"{practice.verdict}: {practice.checked}"),
+        ):
+            yield from _wrapped(f"   {name:9}{text}", " " * 12)
+        yield from _command(found.command)
 
 
 def _table(seen: Situation) -> Iterator[str]:
@@ -160,18 +169,6 @@ def _table(seen: Situation) -> Iterator[str]:
             f"{names[a]:{wide}} {seen.sizes[a]:10,} {seen.sizes[a] / seen.people:7.1%} "
             f"{seen.base_rates[a]:8.1%} {seen.sampling_errors[a]:15.2g} {seen.noise_errors[a]:12.2g}"
         )
-
-
-def _recommended(number: int, found: Recommendation) -> Iterator[str]:
-    practice = found.practice
-    yield f"{number:2} {found.name}: {practice.title}"
-    for name, text in (
-        ("why", found.why),
-        ("trades", practice.trades),
-        ("checked", f"{practice.verdict}: {practice.checked}"),
-    ):
-        yield from _wrapped(f"   {name:9}{text}", " " * 12)
-    yield from _command(found.command)
 
 
 def _command(command: Command) -> Iterator[str]:

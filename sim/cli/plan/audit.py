@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.lines import laid_out
-from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target
+from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
     from sim.planning.audit import Plan
@@ -111,14 +110,7 @@ def as_text(plan: Plan, table: Table) -> str:
     if plan.batches is not None:
         least = "" if plan.batches_at_least is None else f"; {plan.batches_at_least:,} at the smallest epsilon"
         rows.append(("budget holds", f"{_batches(plan)}{least}"))
-    lines = [
-        f"{batch.metric} of {about} on {table.name}",
-        f"{people:,} people: {sizes}; outcome: {table.outcome}",
-        *table.left_out,
-        "",
-        *(f"{name:17}{text}" for name, text in rows),
-    ]
-    return laid_out(lines)
+    return laid_out(f"{batch.metric} of {about}", f"{people:,} people: {sizes}", table, rows)
 
 
 def _percent(probability: float) -> str:

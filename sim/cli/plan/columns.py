@@ -1,11 +1,28 @@
-"""The options by which plans name a table and its columns."""
+"""What plans on a table share: the options by which they name it and its columns, and how they are laid out."""
 
-from typing import Annotated
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from sim.cli.status import WIDTH
+
+if TYPE_CHECKING:
+    from sim.planning.table import Table
 
 Data = Annotated[str, typer.Option(help="A CSV or Parquet file, or a shipped table's name.")]
 Protected = Annotated[str, typer.Option(help="The column that tells the groups apart.")]
 Target = Annotated[str, typer.Option(help="The outcome's column.")]
 Advantaged = Annotated[str | None, typer.Option(help="Its value; may be left out if there are two.")]
 Positive = Annotated[str | None, typer.Option(help="The favourable outcome; the later one of two.")]
+
+
+def laid_out(what: str, people: str, table: Table, rows: Iterable[tuple[str, str]]) -> str:
+    """Wrap a plan into 80 columns: of what and of whom it is, and below that what each row says beside its name."""
+    head = [f"{what} on {table.name}", f"{people}; outcome: {table.outcome}", *table.left_out, ""]
+    lines = (*head, *(f"{name:17}{text}" for name, text in rows))
+    wrapped = (textwrap.wrap(line, WIDTH, subsequent_indent=" " * 17) or [""] for line in lines)
+    return "\n".join(part for parts in wrapped for part in parts)

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -46,7 +46,7 @@ def sensitivity(
     """Tell how far one person's group can move a metric. Its local, global and smooth sensitivity."""
     given: dict[str, Any] = {"metric": metric, "n0": n0, "n1": n1, "n00": n00, "n01": n01, "n10": n10, "n11": n11}
     given |= {"beta": beta, "queries": models, "scores": scores, "may_be_empty": may_be_empty}
-    given |= {"minimum_group": minimum_group}
+    given["minimum_group"] = minimum_group
     if jsonl:
         if as_json or given != dict.fromkeys(_KEYS) | {"queries": 1, "may_be_empty": False, "minimum_group": 1}:
             raise typer.BadParameter("takes every setting from standard input", param_hint="--jsonl")
@@ -55,19 +55,13 @@ def sensitivity(
         question = Question.read(given)
         answer = question.answer()
     except ValueError as error:
-        _refuse(str(error))
+        raise typer.BadParameter(str(error)) from None
     typer.echo(json.dumps(_plain(answer), allow_nan=False) if as_json else _table(question, answer))
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question about a metric's sensitivity.
-
-    Parameters
-    ----------
-    counts : mapping of str to int
-        ``n0`` and ``n1``, or ``n00``, ``n01``, ``n10`` and ``n11``.
-    """
+    """One question about a metric's sensitivity, with counts n0 and n1, or n00, n01, n10 and n11."""
 
     metric: str
     counts: Mapping[str, int]
@@ -113,12 +107,7 @@ class Question:
         )
 
     def answer(self) -> dict[str, float | None]:
-        """Compute the sensitivities of all queries together.
-
-        Returns
-        -------
-        dict
-            ``local``, ``global``, and ``smooth`` or None without beta; may be infinite.
+        """Compute the sensitivities of all queries together, smooth None without beta; they may be infinite.
 
         Raises
         ------
@@ -253,7 +242,3 @@ def _formulas(question: Question) -> list[tuple[str, str]]:
     if len(metric.strata) > 1:
         formulas.append(("strata", "two; of each value the larger"))
     return formulas
-
-
-def _refuse(text: str) -> NoReturn:
-    raise typer.BadParameter(text)

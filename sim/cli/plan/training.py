@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.lines import laid_out
-from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target
+from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
     from sim.planning.table import Table
@@ -118,7 +117,8 @@ def as_text(plan: TrainingPlan, table: Table) -> str:
         ]
     if plan.free is not None:
         verdict = "enough" if plan.free.holds else "not enough either"
-        rows.append(("without privacy", f"{_means(plan.free)}: {verdict}"))
+        means = f"accuracy {100 * plan.free.accuracy.mean:.1f}%, gap {plan.free.gap.mean:.3f}"
+        rows.append(("without privacy", f"{means}: {verdict}"))
     if plan.binding is not None:
         rows.append(("binding demand", _binding(plan)))
     constant = f"accuracy {_percent(plan.constant)}, gap 0, at every epsilon (the commoner label is taken as public)"
@@ -128,23 +128,11 @@ def as_text(plan: TrainingPlan, table: Table) -> str:
         ("constant answer", constant),
         ("another table", f"of this size, by sampling alone: {sampling}"),
     ]
-    return laid_out(
-        [
-            f"private training on {table.name}",
-            f"{plan.everybody:,} people: {sizes}; outcome: {table.outcome}",
-            *table.left_out,
-            "",
-            *(f"{name:17}{text}" for name, text in rows),
-        ]
-    )
+    return laid_out("private training", f"{plan.everybody:,} people: {sizes}", table, rows)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g}%"
-
-
-def _means(judged: Judged) -> str:
-    return f"accuracy {100 * judged.accuracy.mean:.1f}%, gap {judged.gap.mean:.3f}"
 
 
 def _answer(plan: TrainingPlan) -> str:

@@ -94,7 +94,7 @@ def _written(folder: Path) -> tuple[RenderableType, Path]:
         raise UserError(f"{folder}: no trial finished")
     try:
         front = find(sweep, lines, summarise(sweep, lines))
-        text = frontier_page(folder, front.page())
+        text = frontier_page(folder, sweep, lines, front.page())
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise UserError(f"{folder}: trials.jsonl is not as a run of its scenario writes it") from error
     page = folder / "frontier.html"

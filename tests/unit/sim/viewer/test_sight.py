@@ -16,11 +16,11 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import reveal_service_pb2 as reveal
 from fairwall.rpc.arrays import header_of, to_message
-from sim.transcripts.boundary import CLEARANCE
+from sim.transcripts.boundary import CLEARANCE, label_of
 from sim.transcripts.methods import METHODS
 from sim.verify.byte_search import Column, Search
 from sim.viewer.page import Other, ViewError, open_run, page
-from sim.viewer.sight import Sight, label_of
+from sim.viewer.sight import Sight
 from tests.recorded import Said, record
 from tests.viewed import Viewed
 
