@@ -1,6 +1,5 @@
-"""Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2): what its choices of rows share."""
+"""Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2), from three kinds of rows."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,9 +17,29 @@ _ROUNDING = 1e-9
 """What an answer may be off by besides its noise."""
 
 
-def counts(_n: int) -> range:
-    """Give the numbers of queries there can be: any."""
-    return range(1, sys.maxsize)
+def near_base(hand: Hand) -> NDArray[np.float64]:
+    """Add Unif(-b, b) to every score of h0, and clip to [0, 1]; (m, n).
+
+    Attribute-Reveal with m << n (Algorithm 2): with small bounded noise, as Theorem 3 allows, rows are models that
+    anybody might have trained. The algorithm's line ``eta = SP - H r`` has the wrong sign; see decode/l1.py.
+    """
+    b = hand.perturbation
+    return np.clip(hand.base() + hand.rng.uniform(-b, b, (hand.queries, hand.people)), 0, 1)
+
+
+def binary(hand: Hand) -> NDArray[np.float64]:
+    """Toss a coin for every entry; (m, n) of 0 and 1. The best of sensing matrices, and the worst of models."""
+    return hand.rng.integers(0, 2, (hand.queries, hand.people)).astype(np.float64)
+
+
+def gaussian(hand: Hand) -> NDArray[np.float64]:
+    """Draw every score from N(1/2, 1/m), and clip to [0, 1]; (m, n).
+
+    Zero-mean entries of variance 1/m are the usual sensing matrix (sections 3.2.1 and 3.2.2), but no scores. Around 1/2
+    most of them are, and the constant changes no gap: it adds ``sum v / 2 = 0``.
+    """
+    m = hand.queries
+    return np.clip(hand.rng.normal(0.5, m**-0.5, (m, hand.people)), 0, 1)
 
 
 def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
