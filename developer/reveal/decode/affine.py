@@ -89,6 +89,11 @@ def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
         Q, R = np.linalg.qr(rows.T)
         if lapack.dtrcon(R)[0] > 10 * m * RANK_TOLERANCE:
             return Affine(np.ascontiguousarray(Q.T), solve_triangular(R, values, trans="T", check_finite=False))
+    return by_singular_values(rows, values)
+
+
+def by_singular_values(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
+    """Describe the same for rows of any rank."""
     # H = U diag(sigma) V' turns "least squares solution" into V'z = diag(sigma)^-1 U'y over the nonzero sigma.
     U, sigma, basis = np.linalg.svd(rows, full_matrices=False)
     rank = int(np.count_nonzero(sigma > RANK_TOLERANCE * sigma[0]))

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from developer.reveal.decode.decoder import Evidence
 from fairwall.laws.cube import CubeNoise, coordinates
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
@@ -113,10 +114,8 @@ def size_prior(n: int, shares: Shares = DEFAULT_SHARES) -> NDArray[np.float64]:
     return weights
 
 
-def told_by_size(
-    terms: Terms, size_answer: float | None, n: int, epsilon: float, prior: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """Weigh N0 = 1 .. n-1 by the answer to the size query.
+def told_by_size(terms: Terms, size_answer: float | None, n: int, epsilon: float) -> NDArray[np.float64]:
+    """Weigh N0 = 1 .. n-1 by the answer to the size query, and by `size_prior`; not by that where answers are exact.
 
     It accepts one person alone: its gap is 1/N1 with probability N1/n and -1/N0 else.
 
@@ -126,7 +125,6 @@ def told_by_size(
     size_answer : the gap answered; None where a public n0 saved the question.
     n : people.
     epsilon : what the size query cost.
-    prior : (n-1,); None for `size_prior`, or for any size where answers are exact.
 
     Returns
     -------
@@ -136,9 +134,8 @@ def told_by_size(
         return np.where(np.arange(1, n) == terms.n0, 0.0, -np.inf)
     if size_answer is None:
         raise ValueError("sizes are either public or asked for")
-    if prior is None:
-        without_noise = law_of(terms, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
-        prior = np.ones(n - 1) if without_noise else size_prior(n)
+    without_noise = law_of(terms, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
+    prior = np.ones(n - 1) if without_noise else size_prior(n)
     weights = np.full(n - 1, -np.inf)
     for n0 in np.flatnonzero(prior) + 1:
         n1 = n - int(n0)
@@ -331,6 +328,13 @@ def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> 
         return _cube(r, variance, law)
     sigma = law.scale if isinstance(law, (Gaussian, Cauchy)) else law.median_abs() / Gaussian(1.0).median_abs()
     return _gaussian(r, variance + sigma**2)
+
+
+def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
+    """Say how likely the answers are, on a logarithmic scale, if a guess, (n,), is right."""
+    v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
+    missed = evidence.gaps - evidence.rows @ v
+    return float(smeared(evidence.noise or Gaussian(0.0), missed, np.full(len(missed), _EXACT**2))[0].sum())
 
 
 def _gaussian(r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:

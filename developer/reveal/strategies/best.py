@@ -28,19 +28,16 @@ from numpy.typing import NDArray
 from developer.reveal.decode import best as decoder
 from developer.reveal.decode import few_sums, score
 from developer.reveal.decode.ep import settled
-from developer.reveal.decode.likelihood import law_of
+from developer.reveal.decode.likelihood import law_of, likelihood
 from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
-from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
+from developer.reveal.strategies.compressed import decide, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, Terms, everyone
 from fairwall.laws.exposure import cells_within, least_people_within
 from fairwall.laws.low_rank import COORDINATES_MAX
 from fairwall.laws.noise import Law
 from fairwall.laws.precision import DECIMALS
-
-_USUAL_SHARE = 0.2
-"""The share of disadvantaged people that is reckoned with where their number is not public."""
 
 _HUNCH = math.log(0.6 / 0.4)
 """What is made of a guess by h0's scores: that of Adult is right for 60% of either group."""
@@ -85,16 +82,18 @@ def play(hand: Hand) -> Reveal:
         ordinary = hand.queries == 1 and terms.n0 is not None and is_listable(hand.people, terms.n0)
         plain = terms.metric in PLAIN and terms.precision == "float64"
         return meet.play(hand) if ordinary and plain else splitting.play(hand)
+    hand = replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)
     if terms.noise_on in ("cube", *few_sums.NOISE_ON):
-        return _few_sums(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
+        return _few_sums(hand)
     if terms.noise_on == "any":
-        return _either_reading(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
+        return _either_reading(hand)
     queries = fewest(hand)
     hand.auditor.give_up(hand.queries - queries)
-    few = replace(hand, queries=queries, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
-    return reveal_from_rows(few, lambda own: coins(own.base(), own.perturbation, own.queries, own.rng))
+    return reveal_from_rows(
+        replace(hand, queries=queries), lambda own: coins(own.base(), own.perturbation, own.queries, own.rng)
+    )
 
 
 def readable(hand: Hand) -> bool:
@@ -122,7 +121,7 @@ def fewest(hand: Hand) -> int:
     n, terms = hand.people, hand.terms
     if terms.noise_on == "attributes":
         return min(hand.queries, n)  # the first is paid for, the others are free
-    n0 = _usual(n) if terms.n0 is None else terms.n0
+    n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
     c, others = 1 / n0 + 1 / (n - n0), n0 * (n - n0) / n
     variance = 0.25 if hand.perturbation >= 1 else hand.perturbation**2
     told = 0.5 * math.log2(max(2 * math.pi * math.e * others * variance, 4.0))
@@ -143,10 +142,6 @@ def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
 
 def _law(terms: Terms, n: int, n0: int, m: int) -> Law | None:
     return law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
-
-
-def _usual(n: int) -> int:
-    return min(max(1, round(_USUAL_SHARE * n)), n - 1)
 
 
 def _either_reading(hand: Hand) -> Reveal:

@@ -8,13 +8,9 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode import STATISTICAL, Decoder, Evidence, l1
 from developer.reveal.decode.ep import settled
-from developer.reveal.decode.likelihood import smeared
+from developer.reveal.decode.likelihood import likelihood
 from developer.reveal.strategies.sizes import alone, group_sizes
 from developer.reveal.strategies.strategy import Hand, Reveal, everyone
-from fairwall.laws.noise import Gaussian
-
-_ROUNDING = 1e-9
-"""What an answer may be off by besides its noise."""
 
 
 def near_base(hand: Hand) -> NDArray[np.float64]:
@@ -99,14 +95,6 @@ def settle(hand: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: 
     """
     size_share, share = hand.terms.shares(len(H))
     return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
-
-
-def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
-    """Say how likely the answers are, on a logarithmic scale, if a guess, (n,), is right."""
-    v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
-    missed = evidence.gaps - evidence.rows @ v
-    law = evidence.noise or Gaussian(0.0)
-    return float(smeared(law, missed, np.full(len(missed), _ROUNDING**2))[0].sum())
 
 
 def _split(evidence: Evidence, decode: Decoder) -> Reveal:

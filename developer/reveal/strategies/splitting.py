@@ -116,18 +116,10 @@ Choice = tuple[Layout, list[Cut], list[Group]]
 
 def opening(sums: Sums, people: NDArray[np.intp]) -> Choice | None:
     """Ask about as many single people as one row tells while N0 is unknown."""
-    fewest, most, best = 1, min(64, people.size), None
-    while fewest <= most:
-        number = (fewest + most) // 2
-        digits = [Digit(people[i : i + 1], np.ones(1, np.int64), 0, 1) for i in range(number)]
-        layout = sums.fit(digits)
-        if layout is None:
-            most = number - 1
-        else:
-            best, fewest = (layout, digits), number + 1
-    if best is None:
+    block = sums.longest(people, 64)
+    if block is None:
         return None
-    layout, digits = best
+    layout, digits = block
 
     def read(values: Sequence[int]) -> Pieces | None:
         return _by_count([*(digit.people for digit in digits), people[len(digits) :]], values, sums.n0 or 0)
@@ -265,10 +257,7 @@ def by_subset(group: Group) -> Cut:
             return None
         inside = np.isin(np.arange(g), subset)
         disadvantaged = inside if k == fewer else ~inside
-        return [
-            Group(group.people[disadvantaged], k),
-            Group(group.people[~disadvantaged], 0),
-        ]
+        return [Group(group.people[disadvantaged], k), Group(group.people[~disadvantaged], 0)]
 
     return Cut((Digit(group.people, weights, *sums),), read)
 
@@ -328,7 +317,7 @@ def parts_of(g: int, k: int) -> int | None:
 
 def entropy(g: int, k: int) -> float:
     """Give the bits that tell who the k are."""
-    return float(_log2_comb(np.array([g]), np.array([k]))[0])
+    return float(_log2_comb(g, np.array(k)))
 
 
 @cache
@@ -344,14 +333,13 @@ def count_range(g: int, k: int, s: int) -> tuple[int, int]:
 def count_law(g: int, k: int, s: int) -> NDArray[np.float64]:
     """Give the hypergeometric probabilities of all counts from ``max(0, k - (g - s))`` to ``min(k, s)``."""
     v = np.arange(max(0, k - (g - s)), min(k, s) + 1)
-    logs = _log2_comb(np.full(v.size, s), v) + _log2_comb(np.full(v.size, g - s), k - v)
-    p: NDArray[np.float64] = np.exp2(logs - _log2_comb(np.array([g]), np.array([k])))
+    p: NDArray[np.float64] = np.exp2(_log2_comb(s, v) + _log2_comb(g - s, k - v) - entropy(g, k))
     p /= p.sum()
     return p
 
 
-def _log2_comb(g: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
-    table = _log2_factorials(max(int(g.max()), 1).bit_length())
+def _log2_comb(g: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
+    table = _log2_factorials(max(g, 1).bit_length())
     value: NDArray[np.float64] = table[g] - table[k] - table[g - k]
     return value
 
