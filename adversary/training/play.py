@@ -23,12 +23,9 @@ NO_GUESS = 2
 def play(seat: Seat) -> None:
     """Attack the released model of every trial that has canaries."""
     referee = TrainingServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeCanaryDeal(training.TakeCanaryDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeCanaryDeal, training.TakeCanaryDealRequest):
             features = cards["features"].astype(np.float64, copy=False)
             guesses = guess(predict(models, deal.deal_id, features), cards["labels"].astype(np.uint8, copy=False))
             LOG.info("deal %s: %d guesses about canaries", deal.deal_id, int((guesses != NO_GUESS).sum()))

@@ -20,7 +20,6 @@ from fairwall.learning.defences.split import Progress
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import TAU
 from fairwall.rpc.arrays import to_message
-from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals, generator
 from fairwall.wire.metrics import name_of
 from fairwall.wire.training import settings_of
@@ -42,15 +41,10 @@ def play(seat: Seat, shelf: Shelf) -> None:
         Gets each deal's models.
     """
     referee = InferenceServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeTrainingDeal(
-            inference.TakeTrainingDealRequest(after_deal_id=last), timeout=CALL_SECONDS
-        )
-    )
     # Nothing is sent to compliance before lambda is to be chosen.
     with seat.reach("compliance") as connection:
         audits = Audits(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeTrainingDeal, inference.TakeTrainingDealRequest):
             bits = cards["bits"].astype(np.uint8, copy=False)
             split = Split(
                 cards["features"].astype(np.float64, copy=False),

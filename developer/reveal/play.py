@@ -79,13 +79,10 @@ def play(seat: Seat, shelf: Shelf) -> None:
         Gets the model of each deal that the adversary is dealt into, and what compliance asks about a hidden test set.
     """
     referee = RevealServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeDeveloperDeal(game.TakeDeveloperDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     workshop = Workshop(referee)
     with seat.reach("compliance") as connection:
         audits = Audits(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeDeveloperDeal, game.TakeDeveloperDealRequest):
             if deal.HasField("features"):
                 test_set, model = _given(audits, deal, cards, workshop)
             else:

@@ -98,13 +98,10 @@ def play(seat: Seat, shelf: Shelf) -> None:
         Gets each deal's model.
     """
     referee = TrainingServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeModelDeal(training.TakeModelDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     # Nothing is sent to compliance where the developer may ask nothing.
     with seat.reach("compliance") as connection:
         compliance = StatisticsServiceStub(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeModelDeal, training.TakeModelDealRequest):
             LOG.info("deal %s: %s, practice %s", deal.deal_id, deal.terms.model, deal.terms.practice)
             asked = Asked(compliance, deal) if deal.HasField("statistics") else None
             model, said = made(deal, cards, asked)
