@@ -10,10 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import Answers, Evidence, Guesses, decided
+from adversary.attacks.attack import LEAST, Answers, Evidence, Guesses, decided
 
-# Scores are answered in finite precision: what is beyond is as good as certain.
-LEAST = 1e-6
+
+def fixed_rule(evidence: Evidence, answers: Answers) -> Guesses:
+    """Guess, as the loss test does, that a model was trained on the group about which it is more often right.
+
+    The score is the accuracy on the advantaged less that on the disadvantaged; a tie is a guess of 0. Where one group
+    is the easier one whatever a model was trained on, the guess is always the same and tells nothing.
+    """
+    gaps = _difference(_right(answers, evidence), evidence)
+    return Guesses((gaps > 0).astype(np.uint8), gaps)
 
 
 def by_accuracy(evidence: Evidence, answers: Answers) -> Guesses:

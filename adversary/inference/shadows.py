@@ -102,7 +102,7 @@ def train_shadows(
     *,
     share: float = 1.0,
 ) -> Shadows:
-    """Train shadow models, half of them of each bit.
+    """Train shadow models, half of them of each bit, with what the developer is supposed to train with.
 
     Parameters
     ----------
@@ -112,10 +112,6 @@ def train_shadows(
         How many, at least 2.
     seed : int
         At least 0.
-    defence : Defence
-        What the developer is supposed to train with.
-    settings : Settings
-        How it is supposed to be set.
     share : float
         In (0, 1]: of the rows of each group, as many as every few shadows get, drawn without replacement. With 1 all
         train on the same rows, of which ``settings.rows`` may still draw each some.
