@@ -20,10 +20,8 @@ def predict(
 
     Parameters
     ----------
-    features : ndarray, shape (rows, d)
-        At most 100,000 rows.
-    number : int
-        Which of the deal's models.
+    features : (rows, d), at most 100,000 rows.
+    number : which of the deal's models.
     """
 
     def parts() -> Iterator[model.PredictRequest]:

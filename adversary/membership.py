@@ -20,8 +20,7 @@ def by_loss(answers: Answers, labels: NDArray[np.uint8]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    answers : ndarray, shape (V, candidates)
-        Victims' scores in [0, 1].
+    answers : (V, candidates), victims' scores in [0, 1].
     labels : ndarray of 0 or 1, shape (candidates,)
     """
     logits = log_odds(answers)
@@ -36,8 +35,7 @@ def auc(ranks: NDArray[np.float64], member: NDArray[np.bool_]) -> NDArray[np.flo
     Parameters
     ----------
     ranks : ndarray, shape (V, candidates)
-    member : ndarray of bool, shape (V, candidates)
-        The truth, which only the referee has; every victim has candidates of both kinds.
+    member : (V, candidates), the truth, which only the referee has; every victim has candidates of both kinds.
     """
     return np.array([_auc(values, inside) for values, inside in zip(ranks, member, strict=True)])
 

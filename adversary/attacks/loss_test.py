@@ -31,12 +31,10 @@ def loss_test(
 
     Parameters
     ----------
-    predict : callable
-        The black box: features, shape (rows, d), to scores in [0, 1], shape (rows,).
+    predict : the black box: features, shape (rows, d), to scores in [0, 1], shape (rows,).
     features : ndarray, shape (rows, d)
     labels : ndarray of 0 or 1, shape (rows,)
-    disadvantaged_rows : int
-        How many of the first rows are of the disadvantaged group; at least one row of each group.
+    disadvantaged_rows : how many of the first rows are of the disadvantaged group; at least one row of each group.
 
     Raises
     ------

@@ -42,12 +42,9 @@ def meta_classifier(evidence: Evidence, known: NDArray[np.float64], asked: NDArr
 
     Parameters
     ----------
-    evidence : Evidence
-        Whose bits and seed count.
-    known : ndarray, shape (shadows, probes)
-        What is read from the shadows' answers.
-    asked : ndarray, shape (V, probes)
-        What is read from the victims'.
+    evidence : whose bits and seed count.
+    known : (shadows, probes), what is read from the shadows' answers.
+    asked : (V, probes), what is read from the victims'.
     """
     mean, spread = known.mean(0), known.std(0)
     # A probe that all shadows answer alike says nothing, whatever a victim answers.

@@ -40,15 +40,13 @@ def guess(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.
 
     Parameters
     ----------
-    scores : ndarray, shape (canaries,)
-        The model's, in [0, 1].
+    scores : (canaries,), the model's, in [0, 1].
     labels : ndarray of 0 or 1, shape (canaries,)
 
     Returns
     -------
-    ndarray of uint8
-        1 for the best third, 0 for the worst third, `NO_GUESS` in between: whoever may keep silent proves more
-        (Steinke, Nasr and Jagielski, NeurIPS 2023).
+    1 for the best third, 0 for the worst third, `NO_GUESS` in between: whoever may keep silent proves more (Steinke,
+    Nasr and Jagielski, NeurIPS 2023).
     """
     fit = np.where(labels == 1, scores, 1 - scores)
     guesses = np.full(len(fit), NO_GUESS, np.uint8)

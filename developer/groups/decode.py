@@ -31,8 +31,7 @@ def decode(asked: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: ND
 
     Parameters
     ----------
-    asked : sequence of (ndarray, GroupRelease)
-        Decisions, shape (models, people), and the selection rates' tables that were released of them.
+    asked : decisions, shape (models, people), and the selection rates' tables that were released of them.
     shares : ndarray, shape (groups,)
 
     Returns

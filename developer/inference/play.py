@@ -37,8 +37,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
     Parameters
     ----------
-    shelf : Shelf
-        Gets each deal's models.
+    shelf : gets each deal's models.
     """
     referee = InferenceServiceStub(seat.referee)
     # Nothing is sent to compliance before lambda is to be chosen.

@@ -27,12 +27,10 @@ class Purse:
 
     Parameters
     ----------
-    epsilon : float
-        The budget of all queries together; may be infinite.
+    epsilon : the budget of all queries together; may be infinite.
     mechanism : str
         What answers. Of randomised response the first batch buys what all later ones are answered from: it gets all.
-    planned : int
-        How many queries there will be, size queries included.
+    planned : how many queries there will be, size queries included.
     """
 
     def __init__(self, epsilon: float, mechanism: str, planned: int) -> None:
@@ -78,14 +76,10 @@ class DealAuditor:
 
     Parameters
     ----------
-    play : Play
-        Whom the strategy plays on, and what the metric makes of it.
-    labels : ndarray, shape (n,), or None
-        None where the developer has none.
-    base : callable
-        The base model's scores on the test set, shape (n,); may wait for the model to be trained.
-    n0 : int, optional
-        How many disadvantaged people the play is about, where that is public. Then no size query may be asked.
+    play : whom the strategy plays on, and what the metric makes of it.
+    labels : (n,); None where the developer has none.
+    base : the base model's scores on the test set, shape (n,); may wait for the model to be trained.
+    n0 : how many disadvantaged people the play is about, where that is public. Then no size query may be asked.
     """
 
     def __init__(

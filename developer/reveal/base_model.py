@@ -33,8 +33,7 @@ def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
 
     Returns
     -------
-    Model
-        A constant one where the labels are all alike.
+    A constant one where the labels are all alike.
     """
     if labels.min() == labels.max():
         constant = float(labels[0])
@@ -49,8 +48,7 @@ def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> ND
 
     Returns
     -------
-    ndarray
-        Scores in [0, 1], shape (rows,).
+    Scores in [0, 1], shape (rows,).
     """
     scores = np.empty(len(labels))
     folds = min(_FOLDS, len(labels))
@@ -70,8 +68,7 @@ def accuracy(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[
 
     Returns
     -------
-    ndarray
-        In [0, 1], shape (...).
+    In [0, 1], shape (...).
     """
     right: NDArray[np.float64] = np.mean((scores >= 0.5) == (labels == 1), axis=-1)
     return right

@@ -25,10 +25,8 @@ class HiddenAudits:
 
     Parameters
     ----------
-    audited : mutable mapping of (str, str) to Audited
-        Gets each request for as long as it is under way; ModelService answers compliance from it.
-    features : int
-        How many a person has.
+    audited : gets each request for as long as it is under way; ModelService answers compliance from it.
+    features : how many a person has.
     """
 
     def __init__(
@@ -74,8 +72,7 @@ class HiddenAudits:
         Parameters
         ----------
         predictions : ndarray, shape (models, people)
-        epsilon : float
-            What to spend on the whole batch.
+        epsilon : what to spend on the whole batch.
 
         Returns
         -------

@@ -158,8 +158,7 @@ def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
 
     Returns
     -------
-    ndarray of uint8
-        Shape (n,), 1 = advantaged. Ties are broken by position.
+    (n,), 1 = advantaged. Ties are broken by position.
     """
     guess = np.ones(len(scores), np.uint8)
     guess[np.argsort(scores, kind="stable")[: len(scores) // 2]] = 0

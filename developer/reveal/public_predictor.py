@@ -23,17 +23,13 @@ def log_likelihood_ratio(
 
     Parameters
     ----------
-    sample : ndarray of float64
-        Shape (rows, d), the disadvantaged rows first; both groups are in it.
-    disadvantaged_rows : int
-        How many those are.
-    people : ndarray of float64
-        Shape (n, d).
+    sample : (rows, d), the disadvantaged rows first; both groups are in it.
+    disadvantaged_rows : how many those are.
+    people : (n, d).
 
     Returns
     -------
-    ndarray
-        Shape (n,), natural logarithms.
+    (n,), natural logarithms.
     """
     groups = (np.arange(len(sample)) < disadvantaged_rows).astype(np.uint8)
     prior = np.log(disadvantaged_rows / (len(sample) - disadvantaged_rows))

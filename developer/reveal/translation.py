@@ -62,16 +62,11 @@ class Play:
 
     Attributes
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-    reached : ndarray of bool
-        Whom the weights are about, shape (n,).
-    absolute : bool
-        Whether gaps come without their sign.
-    others : float or None
-        What everybody else is predicted: a constant; None for the base model's scores.
+    metric : a key of `fairwall.laws.metric.METRICS`.
+    labels : the public labels, shape (n,), each 0 or 1.
+    reached : whom the weights are about, shape (n,).
+    absolute : whether gaps come without their sign.
+    others : what everybody else is predicted: a constant; None for the base model's scores.
     """
 
     metric: str
@@ -112,10 +107,8 @@ class Play:
 
         Parameters
         ----------
-        weights : ndarray of float64
-            Shape (m, people), each in [0, 1].
-        base : ndarray of float64
-            The base model's scores, shape (n,), for whoever keeps them.
+        weights : (m, people), each in [0, 1].
+        base : the base model's scores, shape (n,), for whoever keeps them.
         """
         predictions = np.tile(
             base if self.others is None else np.full(len(self.labels), self.others), (len(weights), 1)
@@ -142,14 +135,10 @@ class Play:
 
         Parameters
         ----------
-        answers : ndarray of float64
-            Shape (m,).
-        weights : ndarray of float64
-            What was asked, shape (m, people).
-        n0, n1 : int or None
-            The sizes of the groups among the people reached; only the ratio needs them.
-        reference : float
-            The answer to `reference`, where it is needed.
+        answers : (m,).
+        weights : what was asked, shape (m, people).
+        n0, n1 : the sizes of the groups among the people reached; only the ratio needs them.
+        reference : the answer to `reference`, where it is needed.
 
         Raises
         ------
@@ -195,14 +184,10 @@ def plays(
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-    perturbation : float
-        How far any prediction may be from the base model's; 1 leaves them free.
-    base : ndarray of float64 or None
-        The base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
+    metric : a key of `fairwall.laws.metric.METRICS`.
+    labels : the public labels, shape (n,), each 0 or 1.
+    perturbation : how far any prediction may be from the base model's; 1 leaves them free.
+    base : the base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
 
     Raises
     ------

@@ -123,8 +123,7 @@ def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Ge
     Parameters
     ----------
     protected : ndarray of 0 or 1, shape (n,)
-    multiplier : float
-        At least 0; 0 for exact sums.
+    multiplier : at least 0; 0 for exact sums.
 
     Raises
     ------

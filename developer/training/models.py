@@ -44,8 +44,7 @@ def train(
     Parameters
     ----------
     seed : int, at least 0
-    protected : ndarray of 0 or 1, shape (n,), optional
-        Read by fair models only; 1 is the advantaged group.
+    protected : (n,), of 0 or 1, read by fair models only; 1 is the advantaged group.
 
     Raises
     ------
@@ -73,12 +72,9 @@ def chosen(
 
     Parameters
     ----------
-    name : str
-        One of `MODELS`.
-    strength : float, above 0, optional
-        Of a fair model's penalty.
-    steps, batch : int, optional
-        Of a network.
+    name : one of `MODELS`.
+    strength : above 0, of a fair model's penalty.
+    steps, batch : of a network.
     """
     settings = MODELS[name]
     if settings.budget is not None:
@@ -105,9 +101,8 @@ def promised(settings: Network | Regression, n: int, told: float | None = None) 
 
     Parameters
     ----------
-    told : float, optional
-        What sums by group cost the records that somebody else told, as one Gaussian release; of groups that are held,
-        None.
+    told : what sums by group cost the records that somebody else told, as one Gaussian release; of groups that are
+        held, None.
     """
     if settings.budget is None:
         return None
@@ -127,8 +122,7 @@ def train_told(people: People, settings: Network | Regression, seed: int, sums: 
     settings : Network or Regression
         Of a fair model. Of a budget, what the sums cost is taken first; its own share for statistics does not count.
     seed : int, at least 0
-    sums : GroupSums
-        Asked `askings` times.
+    sums : asked `askings` times.
 
     Raises
     ------

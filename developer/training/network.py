@@ -104,10 +104,8 @@ def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Account
 
     Parameters
     ----------
-    n : int
-        How many rows there are.
-    cost : float
-        What tellings of the groups cost, as one Gaussian release; 0 for none.
+    n : how many rows there are.
+    cost : what tellings of the groups cost, as one Gaussian release; 0 for none.
     """
     steps, delta = settings.recipe.steps, budget.delta - OVERFLOW
     rate = min(settings.recipe.batch_size / n, 1.0)
@@ -124,10 +122,8 @@ def train(people: People, settings: Network, seed: int, groups: Groups | None = 
 
     Parameters
     ----------
-    seed : int, at least 0
-        The network is a function of it and of what it is given.
-    groups : Groups, optional
-        What a fair network is told; no other asks.
+    seed : at least 0; the network is a function of it and of what it is given.
+    groups : what a fair network is told; no other asks.
 
     Raises
     ------

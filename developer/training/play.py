@@ -94,8 +94,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
     Parameters
     ----------
-    shelf : Shelf
-        Gets each deal's model.
+    shelf : gets each deal's model.
     """
     referee = TrainingServiceStub(seat.referee)
     # Nothing is sent to compliance where the developer may ask nothing.
@@ -116,8 +115,7 @@ class Asked:
 
     Parameters
     ----------
-    deal : ModelDeal
-        Which may ask.
+    deal : which may ask.
     """
 
     def __init__(self, compliance: StatisticsServiceStub, deal: training.ModelDeal) -> None:

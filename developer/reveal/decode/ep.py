@@ -291,8 +291,7 @@ def settled(
 
     Returns
     -------
-    Evidence
-        Of randomised response about the noisy attributes.
+    Of randomised response about the noisy attributes.
     """
     m, n = rows.shape
     batch = {"queries": m, "epsilon": epsilon}

@@ -68,8 +68,7 @@ def behind(
 
     Returns
     -------
-    Evidence
-        Of the sums: their rows, their gaps, and the law of these.
+    Of the sums: their rows, their gaps, and the law of these.
     """
     n = rows.shape[1]
     n0 = usual_size(n) if n0 is None else n0

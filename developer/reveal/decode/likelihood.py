@@ -77,8 +77,7 @@ def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> L
 
     Returns
     -------
-    Law or None
-        None for exact answers; those of float32 count as such.
+    None for exact answers; those of float32 count as such.
 
     Raises
     ------
@@ -197,8 +196,7 @@ def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], sc
 
     Returns
     -------
-    int
-        In 1 .. n-1; n // 2 where there is no answer.
+    In 1 .. n-1; n // 2 where there is no answer.
     """
     if not len(gaps):
         return n // 2

@@ -32,8 +32,7 @@ def count(
 
     Returns
     -------
-    ndarray
-        Shape (2, 2, BINS); (1, 2, BINS) without groups.
+    (2, 2, BINS), (1, 2, BINS) without groups.
     """
     bins = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
     parts = 1 if groups is None else 2

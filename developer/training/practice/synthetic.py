@@ -123,8 +123,7 @@ def synthesise(
 
     Returns
     -------
-    tuple of ndarray
-        Features and labels; None if AIM made no row.
+    Features and labels; None if AIM made no row.
     """
     import opendp.prelude as dp
     import polars as pl
