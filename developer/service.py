@@ -80,10 +80,7 @@ class Shelf:
 class ModelService(ModelServiceServicer):
     """Answers the adversary for the released models, and compliance for the requests under way; nobody else's turn.
 
-    Parameters
-    ----------
-    released : by deal id; owned by the caller, who adds and removes them.
-    audited : by deal id and request id; likewise.
+    Both mappings are owned by the caller, who adds and removes entries, as those of `Shelf`.
     """
 
     def __init__(self, released: Mapping[str, Released], audited: Mapping[tuple[str, str], Audited]) -> None:

@@ -78,7 +78,6 @@ def believe(
     Parameters
     ----------
     features : (people, columns), codes of the columns that are not sensitive.
-    labels : ndarray, shape (people,)
     encoded : (people, values of all columns), the release; nothing is known without one.
     """
     log_ratio, consistent = np.zeros(len(labels)), np.ones(len(labels), np.bool_)
@@ -119,10 +118,6 @@ def from_release(log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
     Parameters
     ----------
     log_ratio : (people,), ln P(release | advantaged) - ln P(release | disadvantaged).
-
-    Returns
-    -------
-    (people,), in [0, 1].
     """
     share = 0.5
     for _ in range(_SHARE_STEPS):
@@ -140,13 +135,9 @@ def from_everything(
 
     Parameters
     ----------
-    log_ratio : ndarray, shape (people,)
+    log_ratio : (people,), as for `from_release`.
     known : (people, d), features and labels.
     told : each (people,), what the other columns' releases say; used where it makes the release likelier by enough.
-
-    Returns
-    -------
-    (people,), in [0, 1].
     """
     prior = _regressed(log_ratio, known)
     if told:

@@ -46,11 +46,7 @@ class HiddenAudits:
     def look(self, base: Released, request_id: str, epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Have the base model audited, honestly, for the sake of the rows that come with the question.
 
-        Returns
-        -------
-        features : ndarray, shape (people, d)
-        scores : ndarray, shape (people,)
-            What the base model told compliance about them, in [0, 1].
+        Given are these, (people, d), and what the model told compliance about them, (people,) in [0, 1].
 
         Raises
         ------
@@ -71,12 +67,8 @@ class HiddenAudits:
 
         Parameters
         ----------
-        predictions : ndarray, shape (models, people)
+        predictions : (models, people).
         epsilon : what to spend on the whole batch.
-
-        Returns
-        -------
-        ndarray, shape (models,)
 
         Raises
         ------

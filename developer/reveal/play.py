@@ -73,10 +73,8 @@ class _TestSet:
 def play(seat: Seat, shelf: Shelf) -> None:
     """Play every trial of a run.
 
-    Parameters
-    ----------
-    shelf : Shelf
-        Gets the model of each deal that the adversary is dealt into, and what compliance asks about a hidden test set.
+    The shelf gets the model of each deal that the adversary is dealt into, and what compliance asks about a hidden test
+    set.
     """
     referee = RevealServiceStub(seat.referee)
     workshop = Workshop(referee)
@@ -147,18 +145,10 @@ class Workshop:
 
 
 def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Guess without asking: the half with the lower scores is disadvantaged.
+    """Guess without asking, (n,), 1 = advantaged: the half with the lower scores is disadvantaged, ties by position.
 
     Every answer's worth is measured against this. It needs no group size, and among two groups of one kind each it is
     right about half of each; where h0 scores the disadvantaged lower, it is right about more.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n,)
-
-    Returns
-    -------
-    (n,), 1 = advantaged. Ties are broken by position.
     """
     guess = np.ones(len(scores), np.uint8)
     guess[np.argsort(scores, kind="stable")[: len(scores) // 2]] = 0

@@ -15,7 +15,7 @@ from developer.reveal.logistic import fit
 def log_likelihood_ratio(
     sample: NDArray[np.float64], disadvantaged_rows: int, people: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Say how much likelier people's features are among the disadvantaged than among the advantaged.
+    """Say how much likelier people's features are among the disadvantaged than among the advantaged: (n,), logarithms.
 
     A logistic regression of the group on the features gives posterior log-odds; the sample's own log-odds, 0 where it
     holds half of each group, are what it would say of everybody, and are taken off. What is left is
@@ -26,10 +26,6 @@ def log_likelihood_ratio(
     sample : (rows, d), the disadvantaged rows first; both groups are in it.
     disadvantaged_rows : how many those are.
     people : (n, d).
-
-    Returns
-    -------
-    (n,), natural logarithms.
     """
     groups = (np.arange(len(sample)) < disadvantaged_rows).astype(np.uint8)
     prior = np.log(disadvantaged_rows / (len(sample) - disadvantaged_rows))

@@ -89,19 +89,15 @@ def minimum(
     across: NDArray[np.float64] | None = None,
     beyond: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Minimise J by Newton's method, steps halved until they descend.
+    """Find w, (d + 1,), that minimises J, by Newton's method, steps halved until they descend.
 
     Parameters
     ----------
     rows : (n, d + 1), r_i, the last column 1.
-    labels : ndarray of 0 or 1, shape (n,)
+    labels : (n,), 0 or 1.
     ridge : Lambda, above 0.
     tilt : (d + 1,), b; zeros for none.
     across, beyond : u, (d + 1,), and c.
-
-    Returns
-    -------
-    w, shape (d + 1,).
     """
     towards = tilt - labels @ rows
     across = np.zeros(rows.shape[1]) if across is None else across

@@ -90,12 +90,7 @@ class Submission:
 
 
 def play(seat: Seat, shelf: Shelf) -> None:
-    """Play every trial of a run.
-
-    Parameters
-    ----------
-    shelf : gets each deal's model.
-    """
+    """Play every trial of a run; the shelf gets each deal's model."""
     referee = TrainingServiceStub(seat.referee)
     # Nothing is sent to compliance where the developer may ask nothing.
     with seat.reach("compliance") as connection:
@@ -111,12 +106,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
 
 class Asked:
-    """Compliance, as it is asked for sums by group: so often, with noise that spends the purse evenly.
-
-    Parameters
-    ----------
-    deal : which may ask.
-    """
+    """Compliance, as it is asked for sums by group: so often, with noise that spends the deal's purse evenly."""
 
     def __init__(self, compliance: StatisticsServiceStub, deal: training.ModelDeal) -> None:
         self._compliance, self._deal = compliance, deal

@@ -279,7 +279,8 @@ def settled(
     Under additive noise the size query's answer, the spread of the batch's answers and the public range of group shares
     weigh the sizes (`likelihood.size_weights`). A wrong size puts the answers on a wrong scale. So expectations are
     propagated at the likeliest sizes, each row's gap foretold from the other rows for all sizes, and the sizes weighed
-    again, until they stay. Answers from noisy counts and of randomised response are read as what they are.
+    again, until they stay. Answers from noisy counts are read as what they are, and those of randomised response: as
+    evidence about the noisy attributes.
 
     Parameters
     ----------
@@ -288,10 +289,6 @@ def settled(
     rows, gaps : the batch, (m, n) and (m,).
     size_epsilon, epsilon : what the size query and the batch may have cost.
     rng : as in Evidence.
-
-    Returns
-    -------
-    Of randomised response about the noisy attributes.
     """
     m, n = rows.shape
     batch = {"queries": m, "epsilon": epsilon}

@@ -56,7 +56,7 @@ def behind(
     n0: int | None,
     limit: Limit = NO_LIMIT,
 ) -> Evidence:
-    """Read what sums were released.
+    """Read what sums were released: their rows, their gaps, and the law of these.
 
     Parameters
     ----------
@@ -65,10 +65,6 @@ def behind(
     epsilon : what it cost; finite.
     n0 : how many are disadvantaged, where that is public.
     limit : what a batch may give away, by which cells are cut.
-
-    Returns
-    -------
-    Of the sums: their rows, their gaps, and the law of these.
     """
     n = rows.shape[1]
     n0 = usual_size(n) if n0 is None else n0

@@ -25,11 +25,9 @@ _EXACT = 0.1
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Estimate v from the sampled posterior probabilities, (n,).
+    """Estimate v from the sampled posterior probabilities, without sizes by least squares.
 
-    Parameters
-    ----------
-    evidence : without sizes this is least squares. Without a generator a fixed seed is used.
+    Without a generator a fixed seed is used.
     """
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)

@@ -266,9 +266,7 @@ def by_subset(group: Group) -> Cut:
 def subset_code(g: int, k: int) -> tuple[NDArray[np.int64], dict[int, tuple[int, ...]]] | None:
     """Find g weights such that subsets of k people have different sums, each the least after the ones before.
 
-    Returns
-    -------
-    The weights, (g,), and from each sum to its subset; None where there are more than `SUBSETS` subsets.
+    With them comes the subset of each sum; None where there are more than `SUBSETS` subsets.
     """
     if math.comb(g, k) > SUBSETS:
         return None
