@@ -121,23 +121,22 @@ class DealAuditor:
         play = self._play
         reference = self._ask_reference()
         self.size_queries += 1
-        (answer,) = self._ask("size", play.size_row(row, self._base() if play.needs_reference else None))
+        (answer,) = self._ask("size", play.size_row(row, self._base))
         gap = play.size_gap(float(answer), reference)
         self._n0 = group_sizes(gap, len(row))[0]
         return gap
 
-    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Ask metric queries, shape (m, people reached); everybody else is predicted as the play says."""
-        return self._batch(rows)
-
     def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
         self._require_unknown_size()
-        answers = self._batch(np.vstack([row, rows]), sizes=1)
+        answers = self.gaps(np.vstack([row, rows]), sizes=1)
         return float(answers[0]), answers[1:]
 
-    def _batch(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
-        """Ask a batch whose first rows are size queries."""
+    def gaps(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
+        """Ask metric queries, shape (m, people reached), the first so many of which are size queries in fact.
+
+        Everybody else is predicted as the play says.
+        """
         play, base = self._play, self._base()
         people = rows.shape[1]
         if play.needs_sizes and self._n0 is None:

@@ -42,6 +42,7 @@ stratum. Which predictions have this gap, or one that leads to it, is a matter o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,18 +152,14 @@ class Play:
             return _gap_of_ratio(answers, weights.sum(axis=1), n0, n1)
         return answers - reference if self.needs_reference else answers
 
-    def size_row(self, row: NDArray[np.float64], base: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def size_row(self, row: NDArray[np.float64], base: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return what to predict, shape (1, n), for the size query: a row, shape (people,), accepting one person only.
 
         The base model's scores are looked at only where a reference is needed: then the other stratum's gap must be the
         one that was asked about. Elsewhere everybody else is rejected, and the base model may still be in training.
         """
         weights = (1 - row if self.needs_sizes else row)[np.newaxis]
-        if self.needs_reference and base is None:
-            raise ValueError("a size query beside an unknown gap needs the base model's scores")
-        return self.predictions(
-            weights, base if self.needs_reference and base is not None else np.zeros(len(self.labels))
-        )
+        return self.predictions(weights, base() if self.needs_reference else np.zeros(len(self.labels)))
 
     def size_gap(self, answer: float, reference: float = 0.0) -> float:
         """Return the gap of the one person, 1/N1 or -1/N0, or its absolute value, from the answer to `size_row`."""
@@ -184,8 +181,7 @@ def plays(
 
     Parameters
     ----------
-    metric : a key of `fairwall.laws.metric.METRICS`.
-    labels : the public labels, shape (n,), each 0 or 1.
+    metric, labels : as in `Play`.
     perturbation : how far any prediction may be from the base model's; 1 leaves them free.
     base : the base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
 

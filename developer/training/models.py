@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training import network, regression
-from developer.training.groups import GroupSums, told
+from developer.training.groups import GroupSums, held, told
 from developer.training.model import Budget, People, Spent, Trained
 from developer.training.network import Network
 from developer.training.regression import Regression
@@ -51,14 +51,17 @@ def train(
     UserError
         If a fair model is given no groups, or people of one group alone.
     """
-    fair = settings.strength > 0
-    if fair and (protected is None or len(protected) != len(people.labels)):
+    if settings.strength == 0:
+        protected = None
+    elif protected is None or len(protected) != len(people.labels):
         raise UserError("a fair model needs the group of every row")
-    if isinstance(settings, Network):
-        groups = network.own_groups(settings, protected, seed) if fair and protected is not None else None
-        return network.train(people, settings, seed, groups)
-    between = regression.held_between(settings, protected, seed) if fair and protected is not None else None
-    return regression.train(people, settings, seed, between)
+    if isinstance(settings, Regression):
+        between = None if protected is None else regression.held_between(settings, protected, seed)
+        return regression.train(people, settings, seed, between)
+    groups = None
+    if protected is not None:
+        groups = held(protected, network.own_multiplier(settings), np.random.default_rng([seed, 1]))
+    return network.train(people, settings, seed, groups)
 
 
 def chosen(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import Groups, held, row_weights
+from developer.training.groups import Groups, row_weights
 from developer.training.model import Budget, People, Spent, Step, Trained
 from fairwall.errors import UserError
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
@@ -66,11 +66,6 @@ class Network:
     def asked(self) -> int:
         """How often rates are told, in whole."""
         return -(-self.recipe.steps // self.every)
-
-
-def own_groups(settings: Network, protected: NDArray[np.uint8], seed: int) -> Groups:
-    """Make the groups' rates of the attribute itself, with the noise that the network's budget has for them."""
-    return held(protected, own_multiplier(settings), np.random.default_rng([seed, 1]))
 
 
 def own_multiplier(settings: Network) -> float:

@@ -160,8 +160,10 @@ def made(
     private = rows.take(slice(int(deal.public_rows), None))
     people, protected = People(private.features, private.labels), private.protected
     if terms.model == RATES:
-        sums = asked.sums(1) if asked is not None else held_sums(_held(protected), 0.0, np.random.default_rng(seed))
-        return None, _rates(sums, people.labels, asked)
+        if asked is not None:
+            return None, _rates(asked.sums(1), people.labels, asked)
+        assert protected is not None, "the referee deals it, or terms to ask for it"
+        return None, _rates(held_sums(protected, 0.0, np.random.default_rng(seed)), people.labels, None)
     if terms.practice != PLAIN:
         tested = cards["test_features"].astype(np.float64, copy=False)
         return _practised(deal, private, rows.take(slice(int(deal.public_rows))), tested, asked)
@@ -232,11 +234,6 @@ def settings_of(terms: training.ModelTerms) -> Network | Regression:
         terms.steps or None,
         terms.batch or None,
     )
-
-
-def _held(protected: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
-    assert protected is not None, "the referee deals it, or terms to ask for it"
-    return protected
 
 
 def _rates(sums: GroupSums, labels: NDArray[np.uint8], asked: Asked | None) -> Submission:

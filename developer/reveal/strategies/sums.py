@@ -381,10 +381,9 @@ class Sums:
             sizes = sorted({size for world in worlds for size in (world.n0, self.people - world.n0)})
             worlds = tuple(World(size, None) for size in sizes)
         # Two readings of C in one size are as good as none.
-        if len({world.n0 for world in worlds}) < len(worlds):
-            worlds = tuple(World(size, None) for size in dict.fromkeys(world.n0 for world in worlds))
-        if any(world.coarse is None for world in worlds):
-            worlds = tuple(replace(world, coarse=None) for world in worlds)
+        different = dict.fromkeys(world.n0 for world in worlds)
+        if len(different) < len(worlds) or any(world.coarse is None for world in worlds):
+            worlds = tuple(World(size, None) for size in different)
         if len(worlds) < before:
             self._fruitless = self._need = 0
         else:
