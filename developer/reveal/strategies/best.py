@@ -221,10 +221,11 @@ def _both_signs(hand: Hand) -> Reveal:
         guess = s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0)
         readings.append((likelihood(evidence, guess.astype(np.uint8)), guess, s, evidence.n0))
     _, guess, s, n0 = max(readings, key=lambda reading: reading[0])
-    if (public := hand.terms.n0) is not None:
+    n, advantaged, public = guess.size, int(guess.sum()), hand.terms.n0
+    if public is None:
+        # The smaller part is named the disadvantaged, as by the strategy `absolute`.
+        named, told = (guess if 2 * advantaged >= n else ~guess), 2 * advantaged != n
+    else:
         # Noisy counts are read with the N0 that they were computed with, or in the mirror image with the other size.
-        named = guess if abs(n0 - public) <= abs(guess.size - n0 - public) else ~guess
-        return replace(everyone(named, s), polarity_known=2 * public != guess.size)
-    # The smaller part is named the disadvantaged, as by the strategy `absolute`.
-    named = guess if 2 * guess.sum() >= guess.size else ~guess
-    return replace(everyone(named, s), polarity_known=2 * int(guess.sum()) != guess.size)
+        named, told = (guess if abs(n0 - public) <= abs(n - n0 - public) else ~guess), 2 * public != n
+    return replace(everyone(named, s), polarity_known=told)

@@ -193,7 +193,9 @@ def _options(group: Group) -> list[Cut]:
         return [by_index(group, number) for number in sizes]
     least = parts_of(g, k)
     if least is None:
-        return [by_subset(group), by_count(group, [1, g - 1])]
+        whole = by_subset(group)
+        assert whole is not None, "else there is a part to count in"
+        return [whole, by_count(group, [1, g - 1])]
     options = [by_count(group, parts(g, least, 2))]
     # Where little room is left, small parts.
     return options + [by_count(group, parts(g, few, 2)) for few in (3, 1) if few < least]
@@ -203,7 +205,7 @@ def final(group: Group) -> Cut | None:
     """Give the cut that ends a group; None for groups too large."""
     if min(group.k, group.size - group.k) == 1:
         return by_index(group, group.size)
-    return by_subset(group) if subset_code(group.size, min(group.k, group.size - group.k)) is not None else None
+    return by_subset(group)
 
 
 def by_count(group: Group, sizes: Sequence[int]) -> Cut:
@@ -240,13 +242,13 @@ def by_index(group: Group, number: int) -> Cut:
     return Cut((Digit(group.people, weights, low, high),), read)
 
 
-def by_subset(group: Group) -> Cut:
-    """Tell all people of a small group at once."""
+def by_subset(group: Group) -> Cut | None:
+    """Tell all people of a group at once; None for groups too large."""
     g, k = group.size, group.k
     fewer = min(k, g - k)
     code = subset_code(g, fewer)
     if code is None:
-        raise ValueError(f"no code for {k} of {g} people")
+        return None
     weights, subsets = code
     total = int(weights.sum())
     sums = (min(subsets), max(subsets)) if k == fewer else (total - max(subsets), total - min(subsets))
