@@ -38,15 +38,13 @@ def play(seat: Seat) -> None:
 def guess(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Guess that the model was trained on what it fits best, and not on what it fits worst.
 
+    1 for the best third, 0 for the worst third, `NO_GUESS` in between: whoever may keep silent proves more (Steinke,
+    Nasr and Jagielski, NeurIPS 2023).
+
     Parameters
     ----------
     scores : (canaries,), the model's, in [0, 1].
-    labels : ndarray of 0 or 1, shape (canaries,)
-
-    Returns
-    -------
-    1 for the best third, 0 for the worst third, `NO_GUESS` in between: whoever may keep silent proves more (Steinke,
-    Nasr and Jagielski, NeurIPS 2023).
+    labels : (canaries,), 0 or 1.
     """
     fit = np.where(labels == 1, scores, 1 - scores)
     guesses = np.full(len(fit), NO_GUESS, np.uint8)

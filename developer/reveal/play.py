@@ -110,12 +110,7 @@ class Workshop:
     ) -> tuple[Scores, Callable[[], Released]]:
         """Begin to train the base model of a deal with a test set.
 
-        Returns
-        -------
-        scores : callable
-            The model's scores on the test set, shape (n,); waits for the training.
-        model : callable
-            The model that would be released; waits for the training.
+        Given are its scores on the test set, (n,), and the model that would be released; both wait for the training.
         """
         if deal.base_model == game.BASE_MODEL_IDENTITY:
             return lambda: identity(features), lambda: _IDENTITY

@@ -35,7 +35,7 @@ from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 from fairwall.laws.precision import rounding_law
 from fairwall.laws.response import turning_probability
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.laws.shares import DEFAULT_SHARES
 
 if TYPE_CHECKING:
     from developer.reveal.strategies.strategy import Terms
@@ -80,30 +80,23 @@ def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> L
     ValueError
         For an unknown mechanism, an argument out of range, or a delta of 0 where the mechanism needs one.
     """
-    noise = _noise(terms, n0, n1, queries, epsilon)
-    if noise is None and isinstance(terms.precision, int):
-        return rounding_law(terms.precision)
-    return noise
+    metric, noise = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp", None
+    if not math.isinf(epsilon):
+        if terms.mechanism not in MECHANISM_LAWS:
+            raise ValueError(f"unknown mechanism {terms.mechanism!r}")
+        batch = Batch(metric, n0, n1, queries, epsilon, terms.delta, size_known=not terms.first)
+        noise = MECHANISM_LAWS[terms.mechanism].error(batch)
+    return rounding_law(terms.precision) if noise is None and isinstance(terms.precision, int) else noise
 
 
-def _noise(terms: Terms, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
-    metric = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp"
-    if math.isinf(epsilon):
-        return None
-    if terms.mechanism not in MECHANISM_LAWS:
-        raise ValueError(f"unknown mechanism {terms.mechanism!r}")
-    batch = Batch(metric, n0, n1, queries, epsilon, terms.delta, size_known=not terms.first)
-    return MECHANISM_LAWS[terms.mechanism].error(batch)
-
-
-def size_prior(n: int, shares: Shares = DEFAULT_SHARES) -> NDArray[np.float64]:
+def size_prior(n: int) -> NDArray[np.float64]:
     """Return the weights of N0 = 1 .. n-1, (n-1,): 1/N0, even on the scale of ln N0, over the public range of shares.
 
     That the disadvantaged are a minority of more than a few is what a policy says beforehand, and no look at A. Without
     it a target's attribute could not be told better than by the sign of an answer.
     """
     size = np.arange(1, n)
-    inside = (size >= math.floor(shares.low * n)) & (size <= math.ceil(shares.high * n))
+    inside = (size >= math.floor(DEFAULT_SHARES.low * n)) & (size <= math.ceil(DEFAULT_SHARES.high * n))
     weights: NDArray[np.float64] = inside / size
     weights /= weights.sum()
     return weights

@@ -33,10 +33,9 @@ from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
 from developer.reveal.strategies.compressed import decide, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, Terms, everyone
+from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, everyone
 from fairwall.laws.exposure import cells_within, least_people_within
 from fairwall.laws.low_rank import COORDINATES_MAX
-from fairwall.laws.noise import Law
 from fairwall.laws.precision import DECIMALS
 
 _HUNCH = math.log(0.6 / 0.4)
@@ -128,7 +127,7 @@ def fewest(hand: Hand) -> int:
     most = min(hand.queries, max(1, math.ceil(_ENOUGH * math.log2(math.comb(n, n0)) / told)))
 
     def worth(m: int) -> float:
-        noise = _law(terms, n, n0, m)
+        noise = law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
         spread = 0.0 if noise is None else _TO_SD * noise.median_abs()
         return m * c * c * variance / (c * c * variance * others + spread**2)
 
@@ -138,10 +137,6 @@ def fewest(hand: Hand) -> int:
 def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
     """Take the guess made without asking for what it usually is worth: answers that say nothing leave it as it is."""
     return lambda: np.where(hand.prior() == 0, _HUNCH, -_HUNCH)
-
-
-def _law(terms: Terms, n: int, n0: int, m: int) -> Law | None:
-    return law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
 
 
 def _either_reading(hand: Hand) -> Reveal:
