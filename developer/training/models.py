@@ -39,12 +39,7 @@ MODELS: dict[str, Network | Regression] = {
 def train(
     people: People, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
 ) -> Trained:
-    """Train a model on people whose protected attribute is held.
-
-    Parameters
-    ----------
-    seed : int, at least 0
-    protected : (n,), of 0 or 1, read by fair models only; 1 is the advantaged group.
+    """Train a model on people whose protected attribute is held: (n,), 1 for the advantaged, read by fair models only.
 
     Raises
     ------
@@ -73,11 +68,7 @@ def chosen(
 ) -> Network | Regression:
     """Give a model's settings, with another budget if it is private, and other settings where they are given.
 
-    Parameters
-    ----------
-    name : one of `MODELS`.
-    strength : above 0, of a fair model's penalty.
-    steps, batch : of a network.
+    A strength, above 0, is of a fair model's penalty; steps and batch are a network's.
     """
     settings = MODELS[name]
     if settings.budget is not None:
@@ -102,10 +93,7 @@ def askings(settings: Network | Regression) -> int:
 def promised(settings: Network | Regression, n: int, told: float | None = None) -> Spent | None:
     """Say what a model promises that is trained on so many rows, without training it; None for nothing.
 
-    Parameters
-    ----------
-    told : what sums by group cost the records that somebody else told, as one Gaussian release; of groups that are
-        held, None.
+    What sums by group cost the records that somebody else told, as one Gaussian release, stands in ``told``.
     """
     if settings.budget is None:
         return None
@@ -118,14 +106,9 @@ def promised(settings: Network | Regression, n: int, told: float | None = None) 
 
 
 def train_told(people: People, settings: Network | Regression, seed: int, sums: GroupSums) -> Trained:
-    """Train a fair model on people of whose protected attribute only sums are told.
+    """Train a fair model on people of whose protected attribute only sums are told, asked for `askings` times.
 
-    Parameters
-    ----------
-    settings : Network or Regression
-        Of a fair model. Of a budget, what the sums cost is taken first; its own share for statistics does not count.
-    seed : int, at least 0
-    sums : asked `askings` times.
+    Of a budget, what the sums cost is taken first; its own share for statistics does not count.
 
     Raises
     ------

@@ -104,13 +104,7 @@ def readable(hand: Hand) -> bool:
 
 
 def coins(base: NDArray[np.float64], reach: float, queries: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Toss a coin for every score, between the two ends of what it may be; (m, n) in [0, 1].
-
-    Parameters
-    ----------
-    base : (n,), h0's scores.
-    reach : how far from them a score may be; 1 leaves 0 and 1.
-    """
+    """Toss a coin for every score, between the ends of what it may be, so far from h0's, (n,); (m, n) in [0, 1]."""
     low, high = np.maximum(base - reach, 0.0), np.minimum(base + reach, 1.0)
     return np.where(rng.integers(0, 2, (queries, base.size)) == 1, high, low)
 

@@ -41,12 +41,8 @@ def gaussian(hand: Hand) -> NDArray[np.float64]:
 def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
     """Ask for the sizes, unless they are public, and for the gaps of the rows; decode; find the disadvantaged.
 
-    ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; we split in the middle.
-
-    Parameters
-    ----------
-    hand : what we play with.
-    rows : makes the rows, (m, n), when their time has come.
+    ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; we split in the middle. The rows, (m, n), are
+    made when their time has come.
     """
     decode = hand.decode or l1.decode
     # First, because the rows may have to wait for h0, and meanwhile this answer can be on its way.
@@ -85,14 +81,7 @@ def decide(hand: Hand, evidence: Evidence) -> Reveal:
 
 
 def settle(hand: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
-    """Weigh the sizes by what the law of the noise makes of all answers.
-
-    Parameters
-    ----------
-    hand : what we play with.
-    size_answer : to the size query; None where sizes are public, and it was not asked.
-    H, gaps : one batch, (m, n) and (m,).
-    """
+    """Weigh the sizes by what the law of the noise makes of all answers: a batch's, and the size query's, if any."""
     size_share, share = hand.terms.shares(len(H))
     return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
 

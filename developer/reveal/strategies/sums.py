@@ -463,15 +463,11 @@ class Sums:
         return answer
 
     def reveal(self, share: NDArray[np.float64]) -> Reveal:
-        """Guess everybody from what is known.
+        """Guess everybody from the probability to be disadvantaged (or in beta), (n,), NaN where nothing is known.
 
         Where a group of people is known by its count alone, all of it goes to the class that gains balanced accuracy:
         disadvantaged where their share is above that of everybody. Where the two are equal, or sizes unknown, the
         guess made without any query stands.
-
-        Parameters
-        ----------
-        share : (n,), the probability to be disadvantaged (or in beta); NaN where nothing is known.
         """
         n, n0 = self.people, self.n0
         prior = self._hand.prior().astype(np.bool_)
@@ -489,13 +485,8 @@ class Sums:
 
 
 def answers_needed(n: int, n0: int, bits: float) -> int:
-    """Bound from below how many answers tell who the n0 disadvantaged among n people are.
+    """Bound from below how many answers, each of so many bits at most, tell who the n0 disadvantaged of n people are.
 
     They are one of C(n, n0) sets, so that fewer than ``log2 C(n, n0) / bits`` answers cannot do, whatever is asked.
-
-    Parameters
-    ----------
-    n, n0 : numbers of people; 0 <= n0 <= n.
-    bits : what one answer tells at most, above 0.
     """
     return math.ceil(math.log2(math.comb(n, n0)) / bits)

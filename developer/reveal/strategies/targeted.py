@@ -40,13 +40,9 @@ def play(hand: Hand) -> Reveal:
 
 
 def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
-    """Return the log-odds of a disadvantaged to an advantaged target, by answers and sizes alone.
+    """Return the log-odds of a disadvantaged to an advantaged target, one of n people, by answers and sizes alone.
 
-    Parameters
-    ----------
-    gaps : (m,), the answers to the row that accepts the target alone, m times in one batch.
-    n : people.
-    terms : what is public; all of epsilon went into the batch.
+    The gaps, (m,), answer the row that accepts the target alone, m times in one batch; all of epsilon went into it.
     """
     if terms.noise_on in _BY_SIGN or math.isinf(terms.epsilon):
         return -math.inf if np.median(gaps) > 0 else math.inf
