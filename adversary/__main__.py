@@ -17,23 +17,16 @@ def main() -> None:
         from adversary.inference import play as inference
         from adversary.reveal import play as reveal
         from adversary.training import play as training
-        from fairwall.game.v1.referee_service_pb2 import (
-            GAME_DISCLOSURE,
-            GAME_GROUPS,
-            GAME_INFERENCE,
-            GAME_RELEASE,
-            GAME_REVEAL,
-            GAME_TRAINING,
-        )
+        from fairwall.game.v1 import referee_service_pb2 as referee
         from fairwall.rpc.turns import choose, enter, wait_for_the_end
 
     games = {
-        GAME_REVEAL: reveal.play,
-        GAME_INFERENCE: inference.play,
-        GAME_RELEASE: wait_for_the_end,  # it deals no outsider in
-        GAME_DISCLOSURE: wait_for_the_end,
-        GAME_GROUPS: wait_for_the_end,
-        GAME_TRAINING: training.play,
+        referee.GAME_REVEAL: reveal.play,
+        referee.GAME_INFERENCE: inference.play,
+        referee.GAME_RELEASE: wait_for_the_end,  # it deals no outsider in
+        referee.GAME_DISCLOSURE: wait_for_the_end,
+        referee.GAME_GROUPS: wait_for_the_end,
+        referee.GAME_TRAINING: training.play,
     }
     with process.playing(config, layers) as recorder:
         process.announce("", layers)

@@ -16,26 +16,18 @@ from fairwall.rpc.channel import CALL_SECONDS
 def predict(
     service: ModelServiceStub, deal_id: str, features: NDArray[np.float64], number: int = 0
 ) -> NDArray[np.float64]:
-    """Ask one of a deal's released models for its scores.
+    """Ask one of a deal's released models for its scores in [0, 1], shape (rows,).
 
     Parameters
     ----------
-    features : ndarray, shape (rows, d)
-        At most 100,000 rows.
-    number : int
-        Which of the deal's models.
-
-    Returns
-    -------
-    ndarray
-        Scores in [0, 1], shape (rows,).
+    features : (rows, d), at most 100,000 rows.
+    number : which of the deal's models.
     """
 
     def parts() -> Iterator[model.PredictRequest]:
         header = model.PredictHeader(deal_id=deal_id, model=number, features=arrays.header_of(features))
         yield model.PredictRequest(header=header)
-        for chunk in arrays.chunks_of(features):
-            yield model.PredictRequest(features_chunk=chunk)
+        yield from (model.PredictRequest(features_chunk=chunk) for chunk in arrays.chunks_of(features))
 
     response: model.PredictResponse = service.Predict(parts(), timeout=CALL_SECONDS)
     return arrays.from_message(response.scores).astype(np.float64, copy=False)

@@ -12,43 +12,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import Answers
-from adversary.attacks.threshold_test import LEAST
+from adversary.attacks.attack import Answers, log_odds
 
 
 def by_loss(answers: Answers, labels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Rank candidates by the logit of the score of their true label.
+    """Rank candidates by the logit of the score of their true label: the larger, the likelier a member.
 
     Parameters
     ----------
-    answers : ndarray, shape (V, candidates)
-        Victims' scores in [0, 1].
+    answers : (V, candidates), victims' scores in [0, 1].
     labels : ndarray of 0 or 1, shape (candidates,)
-
-    Returns
-    -------
-    ndarray
-        Shape (V, candidates): the larger, the likelier a member.
     """
-    inside = np.clip(answers, LEAST, 1 - LEAST)
-    logits = np.log(inside) - np.log1p(-inside)
+    logits = log_odds(answers)
     return np.asarray(np.where(labels == 1, logits, -logits))
 
 
 def auc(ranks: NDArray[np.float64], member: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Compute the probability that a member ranks above a non-member, a tie counting half.
+    """Compute the probability that a member ranks above a non-member, a tie counting half: 1/2 tells nothing.
+
+    Victims of one data split share their candidates: an interval for their mean is one over splits.
 
     Parameters
     ----------
     ranks : ndarray, shape (V, candidates)
-    member : ndarray of bool, shape (V, candidates)
-        The truth, which only the referee has; every victim has candidates of both kinds.
-
-    Returns
-    -------
-    ndarray
-        Shape (V,), 1/2 for a ranking that tells nothing. Victims of one data split share their candidates: an interval
-        for their mean is one over splits.
+    member : (V, candidates), the truth, which only the referee has; every victim has candidates of both kinds.
     """
     return np.array([_auc(values, inside) for values, inside in zip(ranks, member, strict=True)])
 

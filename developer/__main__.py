@@ -22,24 +22,17 @@ def main() -> None:
         from developer.service import ModelService, Shelf
         from developer.training import play as training
         from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
-        from fairwall.game.v1.referee_service_pb2 import (
-            GAME_DISCLOSURE,
-            GAME_GROUPS,
-            GAME_INFERENCE,
-            GAME_RELEASE,
-            GAME_REVEAL,
-            GAME_TRAINING,
-        )
+        from fairwall.game.v1 import referee_service_pb2 as referee
         from fairwall.rpc import server
         from fairwall.rpc.turns import choose, enter
 
     games = {
-        GAME_REVEAL: reveal.play,
-        GAME_INFERENCE: inference.play,
-        GAME_RELEASE: release.play,
-        GAME_DISCLOSURE: disclosure.play,
-        GAME_TRAINING: training.play,
-        GAME_GROUPS: groups.play,
+        referee.GAME_REVEAL: reveal.play,
+        referee.GAME_INFERENCE: inference.play,
+        referee.GAME_RELEASE: release.play,
+        referee.GAME_DISCLOSURE: disclosure.play,
+        referee.GAME_TRAINING: training.play,
+        referee.GAME_GROUPS: groups.play,
     }
     shelf = Shelf()
     with process.playing(config, layers) as recorder:

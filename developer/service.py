@@ -52,12 +52,9 @@ class Audited:
 
     Parameters
     ----------
-    models : int
-        How many models it is about.
-    features : int
-        How many each takes.
-    answer : callable
-        From a model's number and rows of features, shape (rows, features), to the scores that compliance is told,
+    models : how many models it is about.
+    features : how many each takes.
+    answer : from a model's number and rows of features, shape (rows, features), to the scores that compliance is told,
         shape (rows,).
     """
 
@@ -72,10 +69,8 @@ class Shelf:
 
     Parameters
     ----------
-    released : dict of str to Released
-        By deal id.
-    audited : dict of (str, str) to Audited
-        By deal id and request id: what compliance asks about while its request lasts.
+    released : by deal id.
+    audited : by deal id and request id: what compliance asks about while its request lasts.
     """
 
     released: dict[str, Released] = field(default_factory=dict)
@@ -85,12 +80,7 @@ class Shelf:
 class ModelService(ModelServiceServicer):
     """Answers the adversary for the released models, and compliance for the requests under way; nobody else's turn.
 
-    Parameters
-    ----------
-    released : mapping of str to Released
-        By deal id; owned by the caller, who adds and removes them.
-    audited : mapping of (str, str) to Audited
-        By deal id and request id; likewise.
+    Both mappings are owned by the caller, who adds and removes entries, as those of `Shelf`.
     """
 
     def __init__(self, released: Mapping[str, Released], audited: Mapping[tuple[str, str], Audited]) -> None:

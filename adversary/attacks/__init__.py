@@ -1,4 +1,4 @@
-"""The adversary's attacks, one file each.
+"""The adversary's attacks, a file for each kind.
 
 Not built, for the adversary of this game asks a black box and has no weights: meta-classifiers on a victim's weights
 (Ganju et al., CCS 2018; Suri and Evans, 2022) would need them, and so would property unlearning (Stock et al., 2023)
@@ -7,10 +7,8 @@ and Inf2Guard (Noorbakhsh et al., 2024), which are defences that train against a
 
 from adversary.attacks.attack import Answers, Attack, Evidence, Form, Guesses
 from adversary.attacks.kl import votes
-from adversary.attacks.label_meta import by_labels
-from adversary.attacks.logit_meta import by_logits
-from adversary.attacks.loss_test import fixed_rule
-from adversary.attacks.threshold_test import by_accuracy, by_loss
+from adversary.attacks.meta import by_labels, by_logits
+from adversary.attacks.threshold_test import by_accuracy, by_loss, fixed_rule
 
 ATTACKS: dict[str, Attack] = {
     "loss-test": Attack(fixed_rule, needs="labels", shadows=False),

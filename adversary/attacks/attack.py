@@ -23,6 +23,10 @@ Form = Literal["labels", "scores"]
 """What a victim answers with."""
 
 
+LEAST = 1e-6
+"""Scores are answered in finite precision: what is nearer to 0 or 1 is as good as certain."""
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What the adversary knows of its own: about the probes, and from its shadow models.
@@ -79,13 +83,7 @@ class Attack:
     shadows: bool
 
     def guess(self, evidence: Evidence, answers: Answers, form: Form) -> Guesses:
-        """Guess the bits of V victims; each guess depends on that victim's answers alone.
-
-        Parameters
-        ----------
-        answers : ndarray, shape (V, probes)
-        form : "labels" or "scores"
-            What the victims answer with.
+        """Guess the bits of V victims; each guess depends on that victim's answers alone, (V, probes).
 
         Raises
         ------
@@ -104,3 +102,9 @@ class Attack:
 def decided(answers: Answers) -> Answers:
     """Turn scores into labels at the threshold 1/2; labels stay what they are."""
     return np.asarray(answers >= 0.5, dtype=np.float64)
+
+
+def log_odds(scores: Answers) -> Answers:
+    """Turn scores into logits."""
+    inside = np.clip(scores, LEAST, 1 - LEAST)
+    return np.asarray(np.log(inside) - np.log1p(-inside))

@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import Answers, Evidence, Guesses
-from adversary.attacks.threshold_test import LEAST
+from adversary.attacks.attack import LEAST, Answers, Evidence, Guesses
 
 
 def votes(evidence: Evidence, answers: Answers) -> Guesses:

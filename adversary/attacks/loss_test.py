@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import Answers, Evidence, Guesses, decided
-
 
 @dataclass(frozen=True)
 class LossTest:
@@ -33,12 +31,10 @@ def loss_test(
 
     Parameters
     ----------
-    predict : callable
-        The black box: features, shape (rows, d), to scores in [0, 1], shape (rows,).
+    predict : the black box: features, shape (rows, d), to scores in [0, 1], shape (rows,).
     features : ndarray, shape (rows, d)
     labels : ndarray of 0 or 1, shape (rows,)
-    disadvantaged_rows : int
-        How many of the first rows are of the disadvantaged group; at least one row of each group.
+    disadvantaged_rows : how many of the first rows are of the disadvantaged group; at least one row of each group.
 
     Raises
     ------
@@ -52,15 +48,3 @@ def loss_test(
         accuracy_advantaged=float(np.mean(right[disadvantaged_rows:])),
         accuracy_disadvantaged=float(np.mean(right[:disadvantaged_rows])),
     )
-
-
-def fixed_rule(evidence: Evidence, answers: Answers) -> Guesses:
-    """Guess that a model was trained on the group about which it is more often right.
-
-    The score is the accuracy on the advantaged less that on the disadvantaged; a tie is a guess of 0. Where one group
-    is the easier one whatever a model was trained on, the guess is always the same and tells nothing.
-    """
-    right = decided(answers) == evidence.labels
-    advantaged = evidence.group == 1
-    gaps = right[:, advantaged].mean(1) - right[:, ~advantaged].mean(1)
-    return Guesses((gaps > 0).astype(np.uint8), gaps)

@@ -10,10 +10,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adversary.attacks.attack import Answers, Evidence, Guesses, decided
+from adversary.attacks.attack import LEAST, Answers, Evidence, Guesses, decided
 
-# Scores are answered in finite precision: what is beyond is as good as certain.
-LEAST = 1e-6
+
+def fixed_rule(evidence: Evidence, answers: Answers) -> Guesses:
+    """Guess, as the loss test does, that a model was trained on the group about which it is more often right.
+
+    The score is the accuracy on the advantaged less that on the disadvantaged; a tie is a guess of 0. Where one group
+    is the easier one whatever a model was trained on, the guess is always the same and tells nothing.
+    """
+    gaps = _difference(_right(answers, evidence), evidence)
+    return Guesses((gaps > 0).astype(np.uint8), gaps)
 
 
 def by_accuracy(evidence: Evidence, answers: Answers) -> Guesses:
@@ -27,20 +34,11 @@ def by_loss(evidence: Evidence, answers: Answers) -> Guesses:
 
 
 def threshold(values: NDArray[np.float64], bits: NDArray[np.uint8]) -> tuple[float, int]:
-    """Find the threshold and the sign that tell known bits apart best.
+    """Find the threshold of values, (shadows,), and the sign that tell known bits, (shadows,), apart best.
 
-    Parameters
-    ----------
-    values : ndarray, shape (shadows,)
-    bits : ndarray of 0 or 1, shape (shadows,), both there
-
-    Returns
-    -------
-    threshold : float
-        Midway between two neighbouring values. Of thresholds that do equally well, the middle one.
-    sign : +1 or -1
-        +1 where values above the threshold speak for 1. The largest balanced accuracy over the shadows counts; +1 where
-        the two signs do equally well.
+    The largest balanced accuracy over the shadows counts. The threshold is midway between two neighbouring values; of
+    those that do equally well, the middle one. The sign is +1 where values above it speak for 1, or where the two signs
+    do equally well; else -1.
     """
     cuts = np.unique(values)
     cuts = np.concatenate([[cuts[0] - 1], (cuts[:-1] + cuts[1:]) / 2, [cuts[-1] + 1]])

@@ -25,12 +25,9 @@ LOG = logging.getLogger(__name__)
 def play(seat: Seat) -> None:
     """Attack the released models of every trial."""
     referee = InferenceServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeAttackDeal(inference.TakeAttackDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeAttackDeal, inference.TakeAttackDealRequest):
             own = Split(
                 cards["features"].astype(np.float64, copy=False),
                 cards["labels"].astype(np.uint8, copy=False),

@@ -71,12 +71,9 @@ def set_aside(own: Split, budget: int, seed: int) -> Probes:
 
     Parameters
     ----------
-    own : Split
-        The adversary's rows.
-    budget : int
-        At most so many probes, at least 2. No group gives more than half of its rows, and both give equally many.
-    seed : int
-        At least 0.
+    own : the adversary's rows.
+    budget : at most so many probes, at least 2. No group gives more than half of its rows, and both give equally many.
+    seed : at least 0.
 
     Raises
     ------
@@ -102,23 +99,15 @@ def train_shadows(
     *,
     share: float = 1.0,
 ) -> Shadows:
-    """Train shadow models, half of them of each bit.
+    """Train shadow models, half of them of each bit, with what the developer is supposed to train with.
 
     Parameters
     ----------
-    rows : Split
-        The adversary's, less the probes.
-    count : int
-        How many, at least 2.
-    seed : int
-        At least 0.
-    defence : Defence
-        What the developer is supposed to train with.
-    settings : Settings
-        How it is supposed to be set.
-    share : float
-        In (0, 1]: of the rows of each group, as many as every few shadows get, drawn without replacement. With 1 all
-        train on the same rows, of which ``settings.rows`` may still draw each some.
+    rows : the adversary's, less the probes.
+    count : how many, at least 2.
+    seed : at least 0.
+    share : in (0, 1]: of the rows of each group, as many as every few shadows get, drawn without replacement. With 1
+        all train on the same rows, of which ``settings.rows`` may still draw each some.
 
     Raises
     ------

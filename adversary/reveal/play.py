@@ -20,12 +20,9 @@ LOG = logging.getLogger(__name__)
 def play(seat: Seat) -> None:
     """Attack the released model of every trial that deals the adversary in."""
     referee = RevealServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeAdversaryDeal(game.TakeAdversaryDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeAdversaryDeal, game.TakeAdversaryDealRequest):
             LOG.info("deal %s: %s on %d public rows", deal.deal_id, deal.attack, len(cards["labels"]))
             test = loss_test(
                 lambda features, deal_id=deal.deal_id: predict(models, deal_id, features),  # type: ignore[misc]

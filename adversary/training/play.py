@@ -23,12 +23,9 @@ NO_GUESS = 2
 def play(seat: Seat) -> None:
     """Attack the released model of every trial that has canaries."""
     referee = TrainingServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeCanaryDeal(training.TakeCanaryDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeCanaryDeal, training.TakeCanaryDealRequest):
             features = cards["features"].astype(np.float64, copy=False)
             guesses = guess(predict(models, deal.deal_id, features), cards["labels"].astype(np.uint8, copy=False))
             LOG.info("deal %s: %d guesses about canaries", deal.deal_id, int((guesses != NO_GUESS).sum()))
@@ -41,17 +38,13 @@ def play(seat: Seat) -> None:
 def guess(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Guess that the model was trained on what it fits best, and not on what it fits worst.
 
+    1 for the best third, 0 for the worst third, `NO_GUESS` in between: whoever may keep silent proves more (Steinke,
+    Nasr and Jagielski, NeurIPS 2023).
+
     Parameters
     ----------
-    scores : ndarray, shape (canaries,)
-        The model's, in [0, 1].
-    labels : ndarray of 0 or 1, shape (canaries,)
-
-    Returns
-    -------
-    ndarray of uint8
-        1 for the best third, 0 for the worst third, `NO_GUESS` in between: whoever may keep silent proves more
-        (Steinke, Nasr and Jagielski, NeurIPS 2023).
+    scores : (canaries,), the model's, in [0, 1].
+    labels : (canaries,), 0 or 1.
     """
     fit = np.where(labels == 1, scores, 1 - scores)
     guesses = np.full(len(fit), NO_GUESS, np.uint8)

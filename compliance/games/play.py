@@ -67,15 +67,10 @@ def play_trials(seat: Seat, accounts: Accounts, open_trial: Open) -> None:
     """
     referee = RefereeServiceStub(seat.referee)
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None
-    takes = deals(
-        lambda last: referee.TakeComplianceDeal(
-            game.TakeComplianceDealRequest(after_deal_id=last), timeout=CALL_SECONDS
-        )
-    )
     # Nothing is sent before the first model is asked.
     with seat.reach("developer") as connection:
         around = Around(ModelServiceStub(connection), draws)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeComplianceDeal, game.TakeComplianceDealRequest):
             trial = open_trial(deal, cards, around)
             accounts.replace(trial.accounts)
             while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS).ended:

@@ -46,8 +46,7 @@ def believe(deal: wire.DisclosureDeal, table: NDArray[np.float64]) -> Belief:
 
     Parameters
     ----------
-    table : ndarray, shape (cells,) or, of records, (people, 2)
-        As it was released.
+    table : (cells,) or, of records, (people, 2), as it was released.
     """
     if not deal.terms.records:
         believed = posterior(known(deal), float(table[deal.cell]))

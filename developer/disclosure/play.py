@@ -23,14 +23,9 @@ LOG = logging.getLogger(__name__)
 def play(seat: Seat, _shelf: Shelf) -> None:
     """Play every trial of a run."""
     referee = DisclosureServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeDisclosureDeal(
-            disclosure.TakeDisclosureDealRequest(after_deal_id=last), timeout=CALL_SECONDS
-        )
-    )
     with seat.reach("compliance") as connection:
         compliance = ReleaseServiceStub(connection)
-        for deal, _ in takes:
+        for deal, _ in deals(referee.TakeDisclosureDeal, disclosure.TakeDisclosureDealRequest):
             believed = believe(deal, _table(compliance, deal))
             LOG.info("deal %s: %s disclosure", deal.deal_id, MODES[deal.mode])
             referee.SubmitPosterior(

@@ -27,17 +27,12 @@ _EXACT = 1e-6
 
 
 def decode(asked: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Guess who is in which group.
+    """Guess who is in which group, (people,).
 
     Parameters
     ----------
-    asked : sequence of (ndarray, GroupRelease)
-        Decisions, shape (models, people), and the selection rates' tables that were released of them.
-    shares : ndarray, shape (groups,)
-
-    Returns
-    -------
-    ndarray of uint8, shape (people,)
+    asked : decisions, shape (models, people), and the selection rates' tables that were released of them.
+    shares : (groups,), the public ones.
     """
     strata, counts, variances = (np.concatenate(parts) for parts in zip(*_told(asked), strict=True))
     people = strata.sum(axis=1)

@@ -25,12 +25,9 @@ LOG = logging.getLogger(__name__)
 def play(seat: Seat, _shelf: Shelf) -> None:
     """Play every trial of a run."""
     referee = GroupGameServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeGroupDeal(wire.TakeGroupDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     with seat.reach("compliance") as connection:
         compliance = by_group.Groups(connection)
-        for deal, _ in takes:
+        for deal, _ in deals(referee.TakeGroupDeal, wire.TakeGroupDealRequest):
             guess = decode(_asked(compliance, deal), np.array(deal.shares))
             LOG.info("deal %s: %d people, %d groups", deal.deal_id, len(guess), len(deal.shares))
             referee.SubmitGroups(

@@ -20,7 +20,6 @@ from fairwall.learning.defences.split import Progress
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import TAU
 from fairwall.rpc.arrays import to_message
-from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals, generator
 from fairwall.wire.metrics import name_of
 from fairwall.wire.training import settings_of
@@ -34,23 +33,12 @@ Tuned = Callable[[float], Ensemble]
 
 
 def play(seat: Seat, shelf: Shelf) -> None:
-    """Play every trial of a run.
-
-    Parameters
-    ----------
-    shelf : Shelf
-        Gets each deal's models.
-    """
+    """Play every trial of a run; the shelf gets each deal's models."""
     referee = InferenceServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeTrainingDeal(
-            inference.TakeTrainingDealRequest(after_deal_id=last), timeout=CALL_SECONDS
-        )
-    )
     # Nothing is sent to compliance before lambda is to be chosen.
     with seat.reach("compliance") as connection:
         audits = Audits(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeTrainingDeal, inference.TakeTrainingDealRequest):
             bits = cards["bits"].astype(np.uint8, copy=False)
             split = Split(
                 cards["features"].astype(np.float64, copy=False),
@@ -86,12 +74,7 @@ def train(
 ) -> tuple[Ensemble, Tuned]:
     """Train the deal's models, all that does not depend on lambda, and say in the log how far it is.
 
-    Returns
-    -------
-    base : Ensemble
-        Without a defence, for the record.
-    tuned : callable
-        Called with a lambda; gives the models to release.
+    Given are models without a defence, for the record, and what tunes those to release.
     """
     settings, none, defence = settings_of(training), DEFENCES["none"], DEFENCES[training.defence]
     base = none.train(Task(split, bits, seeds, settings, _progress("training none")))
@@ -129,12 +112,7 @@ def _choose(
     The noisy answers of a candidate's models are averaged. The smallest lambda whose mean is at most tau will do; where
     none is, the one with the smallest mean. Whatever comes of the answers costs no more privacy than they did.
 
-    Returns
-    -------
-    models : Ensemble
-    strength : float
-    queries : int
-        How many were asked.
+    Given are the models, their lambda, and how many queries were asked.
     """
     strengths = sorted(deal.strengths)
     candidates = [tuned(strength) for strength in strengths]

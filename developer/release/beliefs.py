@@ -77,11 +77,8 @@ def believe(
 
     Parameters
     ----------
-    features : ndarray, shape (people, columns)
-        Codes of the columns that are not sensitive.
-    labels : ndarray, shape (people,)
-    encoded : ndarray, shape (people, values of all columns), optional
-        The release; nothing is known without one.
+    features : (people, columns), codes of the columns that are not sensitive.
+    encoded : (people, values of all columns), the release; nothing is known without one.
     """
     log_ratio, consistent = np.zeros(len(labels)), np.ones(len(labels), np.bool_)
     told = []
@@ -120,13 +117,7 @@ def from_release(log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    log_ratio : ndarray, shape (people,)
-        ln P(release | advantaged) - ln P(release | disadvantaged).
-
-    Returns
-    -------
-    ndarray
-        Shape (people,), in [0, 1].
+    log_ratio : (people,), ln P(release | advantaged) - ln P(release | disadvantaged).
     """
     share = 0.5
     for _ in range(_SHARE_STEPS):
@@ -144,16 +135,9 @@ def from_everything(
 
     Parameters
     ----------
-    log_ratio : ndarray, shape (people,)
-    known : ndarray, shape (people, d)
-        Features and labels.
-    told : sequence of ndarray, each of shape (people,)
-        What the other columns' releases say; used where it makes the release likelier by enough.
-
-    Returns
-    -------
-    ndarray
-        Shape (people,), in [0, 1].
+    log_ratio : (people,), as for `from_release`.
+    known : (people, d), features and labels.
+    told : each (people,), what the other columns' releases say; used where it makes the release likelier by enough.
     """
     prior = _regressed(log_ratio, known)
     if told:

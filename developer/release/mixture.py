@@ -56,8 +56,7 @@ def from_mixture(
 
     Parameters
     ----------
-    believed : Beliefs
-        Of everything but the answers.
+    believed : of everything but the answers.
     predictions, gaps : ndarray, shapes (queries, people) and (queries,)
         One batch, for which all of ``asked.epsilon`` was spent.
     """

@@ -24,7 +24,6 @@ from fairwall.learning.boosting import Boosting
 from fairwall.learning.design import design
 from fairwall.learning.forest import Forest, to_array
 from fairwall.rpc.arrays import chunks_of, gathered, header_of, to_message
-from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
 from fairwall.wire.metrics import name_of
 from fairwall.wire.queries import request_id, trained_on
@@ -37,11 +36,8 @@ SUBMIT_SECONDS = 300.0
 def play(seat: Seat, _shelf: Shelf) -> None:
     """Play every trial of a run."""
     referee = ReleaseGameServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeReleaseDeal(release.TakeReleaseDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     with seat.reach("compliance") as connection:
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeReleaseDeal, release.TakeReleaseDealRequest):
             features, labels = cards["features"].astype(np.float64, copy=False), cards["labels"].astype(np.uint8)
             LOG.info("deal %s: %d people, protocol %s", deal.deal_id, len(labels), deal.terms.protocol)
             released = None

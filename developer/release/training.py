@@ -43,13 +43,10 @@ def train(
 
     Parameters
     ----------
-    features : ndarray of uint8, shape (rows, features)
-        As `fairwall.learning.design.design` builds it.
+    features : (rows, features), as `fairwall.learning.design.design` builds it.
     labels : ndarray of uint8, shape (rows,), each 0 or 1
-    seed : int
-        LightGBM's ``random_state``. With these parameters nothing is drawn.
-    threads : int
-        More than one change a model's last bits.
+    seed : LightGBM's ``random_state``. With these parameters nothing is drawn.
+    threads : more than one change a model's last bits.
 
     Raises
     ------
@@ -93,10 +90,8 @@ def forest_of(model: str, features: int) -> Forest:
 
     Parameters
     ----------
-    model : str
-        What ``Booster.model_to_string`` writes: all digits of every number, in a tenth of ``dump_model``'s time.
-    features : int
-        How many features it was trained on.
+    model : what ``Booster.model_to_string`` writes: all digits of every number, in a tenth of ``dump_model``'s time.
+    features : how many features it was trained on.
     """
     trees, place = [], 0
     for text in model.partition("\nend of trees")[0].split("\nTree=")[1:]:

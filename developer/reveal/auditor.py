@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
@@ -27,12 +28,10 @@ class Purse:
 
     Parameters
     ----------
-    epsilon : float
-        The budget of all queries together; may be infinite.
+    epsilon : the budget of all queries together; may be infinite.
     mechanism : str
         What answers. Of randomised response the first batch buys what all later ones are answered from: it gets all.
-    planned : int
-        How many queries there will be, size queries included.
+    planned : how many queries there will be, size queries included.
     """
 
     def __init__(self, epsilon: float, mechanism: str, planned: int) -> None:
@@ -71,82 +70,72 @@ class Purse:
         return taken
 
 
+@dataclass(eq=False)
 class DealAuditor:
     """Asks the audit service about one deal, on behalf of a strategy, and translates.
 
     A strategy plays on some people alone, and thinks in statistical parity gaps.
 
-    Parameters
+    Attributes
     ----------
-    play : Play
-        Whom the strategy plays on, and what the metric makes of it.
-    labels : ndarray, shape (n,), or None
-        None where the developer has none.
-    base : callable
-        The base model's scores on the test set, shape (n,); may wait for the model to be trained.
-    n0 : int, optional
-        How many disadvantaged people the play is about, where that is public. Then no size query may be asked.
+    play : whom the strategy plays on, and what the metric makes of it.
+    labels : (n,); None where the developer has none.
+    base : the base model's scores on the test set, shape (n,); may wait for the model to be trained.
+    n0 : how many disadvantaged people the play is about, once it is known; where it is public, from the start. Then no
+        size query may be asked.
     """
 
-    def __init__(
-        self,
-        ask: Ask,
-        purse: Purse,
-        play: Play,
-        labels: NDArray[np.uint8] | None,
-        base: Callable[[], NDArray[np.float64]],
-        n0: int | None = None,
-    ) -> None:
-        self._send = ask
-        self._purse = purse
-        self._play = play
-        self._labels = labels
-        self._base = base
-        self._n0 = n0
-        self._public = n0 is not None
+    send: Ask
+    purse: Purse
+    play: Play
+    labels: NDArray[np.uint8] | None
+    base: Callable[[], NDArray[np.float64]]
+    n0: int | None = None
+    size_queries: int = field(default=0, init=False)
+    queries: int = field(default=0, init=False)
+    given_up: int = field(default=0, init=False)
+    max_prediction_change: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._public = self.n0 is not None
         self._reference: float | None = None
         self._accuracies: list[NDArray[np.float64]] = []
-        self.size_queries = 0
-        self.queries = 0
-        self.given_up = 0
-        self.max_prediction_change = 0.0
 
     @property
     def accuracy_models(self) -> NDArray[np.float64] | None:
         """Each queried model's accuracy on the test set, shape (queries,), in [0, 1]; None without labels."""
-        return np.concatenate([np.empty(0), *self._accuracies]) if self._labels is not None else None
+        return np.concatenate([np.empty(0), *self._accuracies]) if self.labels is not None else None
 
     def give_up(self, queries: int) -> None:
         """Say, before asking anything, that so many of the planned queries will not be asked."""
         self.given_up += queries
-        self._purse.give_up(queries)
+        self.purse.give_up(queries)
 
     def size(self, row: NDArray[np.float64]) -> float:
         """Ask the size query, shape (people reached,); everybody else is rejected."""
         self._require_unknown_size()
-        play = self._play
+        play = self.play
         reference = self._ask_reference()
         self.size_queries += 1
-        (answer,) = self._ask("size", play.size_row(row, self._base() if play.needs_reference else None))
+        (answer,) = self._ask("size", play.size_row(row, self.base))
         gap = play.size_gap(float(answer), reference)
-        self._n0 = group_sizes(gap, len(row))[0]
+        self.n0 = group_sizes(gap, len(row))[0]
         return gap
-
-    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Ask metric queries, shape (m, people reached); everybody else is predicted as the play says."""
-        return self._batch(rows)
 
     def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
         self._require_unknown_size()
-        answers = self._batch(np.vstack([row, rows]), sizes=1)
+        answers = self.gaps(np.vstack([row, rows]), sizes=1)
         return float(answers[0]), answers[1:]
 
-    def _batch(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
-        """Ask a batch whose first rows are size queries."""
-        play, base = self._play, self._base()
+    def gaps(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
+        """Ask metric queries, shape (m, people reached), the first so many of which are size queries in fact.
+
+        Everybody else is predicted as the play says.
+        """
+        play, base = self.play, self.base()
         people = rows.shape[1]
-        if play.needs_sizes and self._n0 is None:
+        if play.needs_sizes and self.n0 is None:
             self.size(np.eye(1, people)[0])
         predictions = play.predictions(rows, base)
         reference = self._ask_reference()
@@ -154,27 +143,27 @@ class DealAuditor:
         self.queries += len(rows) - sizes
         models = predictions[sizes:]
         self.max_prediction_change = max(self.max_prediction_change, float(np.abs(models - base).max()))
-        if self._labels is not None:
-            self._accuracies.append(accuracy(models, self._labels))
-        n1 = None if self._n0 is None else people - self._n0
+        if self.labels is not None:
+            self._accuracies.append(accuracy(models, self.labels))
+        n1 = None if self.n0 is None else people - self.n0
         answers = self._ask("sized" if sizes else "metric", predictions)
-        return play.gap(answers, rows, self._n0, n1, reference)
+        return play.gap(answers, rows, self.n0, n1, reference)
 
     def _require_unknown_size(self) -> None:
         assert not self._public, "whoever knows N0 asks for no size"
 
     def _ask_reference(self) -> float:
         """Ask, once, for the gap of everybody else, where it is part of every answer; counted as a size query."""
-        if not self._play.needs_reference:
+        if not self.play.needs_reference:
             return 0.0
         if self._reference is None:
             self.size_queries += 1
-            self._reference = float(self._ask("reference", self._play.reference(self._base()))[0])
+            self._reference = float(self._ask("reference", self.play.reference(self.base()))[0])
         return self._reference
 
     def _ask(self, kind: Kind, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        request, epsilon = self._purse.take(kind, len(predictions))
-        answers = self._send(request, predictions, epsilon)
+        request, epsilon = self.purse.take(kind, len(predictions))
+        answers = self.send(request, predictions, epsilon)
         # NaN is how a mechanism says that it gives no answer; no gap is the guess that says as little. A ratio that is
         # NaN or infinite says something.
-        return answers if self._play.needs_sizes else np.nan_to_num(answers)
+        return answers if self.play.needs_sizes else np.nan_to_num(answers)

@@ -24,18 +24,7 @@ def identity(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
-    """Train a logistic regression.
-
-    Parameters
-    ----------
-    features : ndarray, shape (rows, d)
-    labels : ndarray of 0 or 1, shape (rows,)
-
-    Returns
-    -------
-    Model
-        A constant one where the labels are all alike.
-    """
+    """Train a logistic regression on features (rows, d) and labels (rows,); a constant where labels are all alike."""
     if labels.min() == labels.max():
         constant = float(labels[0])
         return lambda rows: np.full(len(rows), constant)
@@ -43,14 +32,9 @@ def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
 
 
 def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Score every row by a logistic regression trained on the rows of the other folds.
+    """Score every row, (rows,) in [0, 1], by a logistic regression trained on the rows of the other folds.
 
     For a test set that is the whole table: no row's score comes from a model that has seen the row.
-
-    Returns
-    -------
-    ndarray
-        Scores in [0, 1], shape (rows,).
     """
     scores = np.empty(len(labels))
     folds = min(_FOLDS, len(labels))
@@ -61,17 +45,6 @@ def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> ND
 
 
 def accuracy(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Measure the share of right decisions at the threshold 1/2.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (..., rows)
-    labels : ndarray, shape (rows,)
-
-    Returns
-    -------
-    ndarray
-        In [0, 1], shape (...).
-    """
+    """Measure the share of right decisions at the threshold 1/2: (...), for scores (..., rows) and labels (rows,)."""
     right: NDArray[np.float64] = np.mean((scores >= 0.5) == (labels == 1), axis=-1)
     return right

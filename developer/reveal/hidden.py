@@ -8,6 +8,7 @@ the rows come with it; every later one is answered from a table filled in before
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,39 +21,26 @@ LOOKS = 1
 """How many metric queries it takes to see the rows."""
 
 
+@dataclass(frozen=True, eq=False)
 class HiddenAudits:
     """The audits of one deal whose test set is compliance's own.
 
-    Parameters
+    Attributes
     ----------
-    audited : mutable mapping of (str, str) to Audited
-        Gets each request for as long as it is under way; ModelService answers compliance from it.
-    features : int
-        How many a person has.
+    audited : gets each request for as long as it is under way; ModelService answers compliance from it.
+    features : how many a person has.
     """
 
-    def __init__(
-        self,
-        service: AuditServiceStub,
-        audited: MutableMapping[tuple[str, str], Audited],
-        deal_id: str,
-        metric: str,
-        features: int,
-    ) -> None:
-        self._service = service
-        self._audited = audited
-        self._deal_id = deal_id
-        self._metric = metric
-        self._features = features
+    service: AuditServiceStub
+    audited: MutableMapping[tuple[str, str], Audited]
+    deal_id: str
+    metric: str
+    features: int
 
     def look(self, base: Released, request_id: str, epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Have the base model audited, honestly, for the sake of the rows that come with the question.
 
-        Returns
-        -------
-        features : ndarray, shape (people, d)
-        scores : ndarray, shape (people,)
-            What the base model told compliance about them, in [0, 1].
+        Given are these, (people, d), and what the model told compliance about them, (people,) in [0, 1].
 
         Raises
         ------
@@ -73,13 +61,8 @@ class HiddenAudits:
 
         Parameters
         ----------
-        predictions : ndarray, shape (models, people)
-        epsilon : float
-            What to spend on the whole batch.
-
-        Returns
-        -------
-        ndarray, shape (models,)
+        predictions : (models, people).
+        epsilon : what to spend on the whole batch.
 
         Raises
         ------
@@ -94,9 +77,9 @@ class HiddenAudits:
         models: int,
         answer: Callable[[int, NDArray[np.float64]], NDArray[np.float64]],
     ) -> NDArray[np.float64]:
-        under_way = (self._deal_id, request_id)
-        self._audited[under_way] = Audited(models, self._features, answer)
+        under_way = (self.deal_id, request_id)
+        self.audited[under_way] = Audited(models, self.features, answer)
         try:
-            return ask_models(self._service, self._deal_id, request_id, self._metric, models, epsilon).gaps
+            return ask_models(self.service, self.deal_id, request_id, self.metric, models, epsilon).gaps
         finally:
-            del self._audited[under_way]
+            del self.audited[under_way]

@@ -49,10 +49,8 @@ def fit(features: NDArray[np.float64], labels: NDArray[np.uint8] | NDArray[np.fl
 
     Parameters
     ----------
-    features : ndarray, shape (rows, d)
-        Finite.
-    labels : ndarray in [0, 1], shape (rows,)
-        0 or 1, or the probabilities of 1 where they are not known.
+    features : (rows, d), finite.
+    labels : (rows,), 0 or 1, or the probabilities of 1 where they are not known.
 
     Raises
     ------

@@ -73,19 +73,14 @@ class _TestSet:
 def play(seat: Seat, shelf: Shelf) -> None:
     """Play every trial of a run.
 
-    Parameters
-    ----------
-    shelf : Shelf
-        Gets the model of each deal that the adversary is dealt into, and what compliance asks about a hidden test set.
+    The shelf gets the model of each deal that the adversary is dealt into, and what compliance asks about a hidden test
+    set.
     """
     referee = RevealServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeDeveloperDeal(game.TakeDeveloperDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     workshop = Workshop(referee)
     with seat.reach("compliance") as connection:
         audits = Audits(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeDeveloperDeal, game.TakeDeveloperDealRequest):
             if deal.HasField("features"):
                 test_set, model = _given(audits, deal, cards, workshop)
             else:
@@ -115,12 +110,7 @@ class Workshop:
     ) -> tuple[Scores, Callable[[], Released]]:
         """Begin to train the base model of a deal with a test set.
 
-        Returns
-        -------
-        scores : callable
-            The model's scores on the test set, shape (n,); waits for the training.
-        model : callable
-            The model that would be released; waits for the training.
+        Given are its scores on the test set, (n,), and the model that would be released; both wait for the training.
         """
         if deal.base_model == game.BASE_MODEL_IDENTITY:
             return lambda: identity(features), lambda: _IDENTITY
@@ -150,19 +140,10 @@ class Workshop:
 
 
 def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Guess without asking: the half with the lower scores is disadvantaged.
+    """Guess without asking, (n,), 1 = advantaged: the half with the lower scores is disadvantaged, ties by position.
 
     Every answer's worth is measured against this. It needs no group size, and among two groups of one kind each it is
     right about half of each; where h0 scores the disadvantaged lower, it is right about more.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n,)
-
-    Returns
-    -------
-    ndarray of uint8
-        Shape (n,), 1 = advantaged. Ties are broken by position.
     """
     guess = np.ones(len(scores), np.uint8)
     guess[np.argsort(scores, kind="stable")[: len(scores) // 2]] = 0

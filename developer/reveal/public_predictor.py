@@ -15,7 +15,7 @@ from developer.reveal.logistic import fit
 def log_likelihood_ratio(
     sample: NDArray[np.float64], disadvantaged_rows: int, people: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Say how much likelier people's features are among the disadvantaged than among the advantaged.
+    """Say how much likelier people's features are among the disadvantaged than among the advantaged: (n,), logarithms.
 
     A logistic regression of the group on the features gives posterior log-odds; the sample's own log-odds, 0 where it
     holds half of each group, are what it would say of everybody, and are taken off. What is left is
@@ -23,17 +23,9 @@ def log_likelihood_ratio(
 
     Parameters
     ----------
-    sample : ndarray of float64
-        Shape (rows, d), the disadvantaged rows first; both groups are in it.
-    disadvantaged_rows : int
-        How many those are.
-    people : ndarray of float64
-        Shape (n, d).
-
-    Returns
-    -------
-    ndarray
-        Shape (n,), natural logarithms.
+    sample : (rows, d), the disadvantaged rows first; both groups are in it.
+    disadvantaged_rows : how many those are.
+    people : (n, d).
     """
     groups = (np.arange(len(sample)) < disadvantaged_rows).astype(np.uint8)
     prior = np.log(disadvantaged_rows / (len(sample) - disadvantaged_rows))

@@ -42,6 +42,7 @@ stratum. Which predictions have this gap, or one that leads to it, is a matter o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,16 +63,11 @@ class Play:
 
     Attributes
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-    reached : ndarray of bool
-        Whom the weights are about, shape (n,).
-    absolute : bool
-        Whether gaps come without their sign.
-    others : float or None
-        What everybody else is predicted: a constant; None for the base model's scores.
+    metric : a key of `fairwall.laws.metric.METRICS`.
+    labels : the public labels, shape (n,), each 0 or 1.
+    reached : whom the weights are about, shape (n,).
+    absolute : whether gaps come without their sign.
+    others : what everybody else is predicted: a constant; None for the base model's scores.
     """
 
     metric: str
@@ -112,10 +108,8 @@ class Play:
 
         Parameters
         ----------
-        weights : ndarray of float64
-            Shape (m, people), each in [0, 1].
-        base : ndarray of float64
-            The base model's scores, shape (n,), for whoever keeps them.
+        weights : (m, people), each in [0, 1].
+        base : the base model's scores, shape (n,), for whoever keeps them.
         """
         predictions = np.tile(
             base if self.others is None else np.full(len(self.labels), self.others), (len(weights), 1)
@@ -142,14 +136,10 @@ class Play:
 
         Parameters
         ----------
-        answers : ndarray of float64
-            Shape (m,).
-        weights : ndarray of float64
-            What was asked, shape (m, people).
-        n0, n1 : int or None
-            The sizes of the groups among the people reached; only the ratio needs them.
-        reference : float
-            The answer to `reference`, where it is needed.
+        answers : (m,).
+        weights : what was asked, shape (m, people).
+        n0, n1 : the sizes of the groups among the people reached; only the ratio needs them.
+        reference : the answer to `reference`, where it is needed.
 
         Raises
         ------
@@ -162,18 +152,14 @@ class Play:
             return _gap_of_ratio(answers, weights.sum(axis=1), n0, n1)
         return answers - reference if self.needs_reference else answers
 
-    def size_row(self, row: NDArray[np.float64], base: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def size_row(self, row: NDArray[np.float64], base: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return what to predict, shape (1, n), for the size query: a row, shape (people,), accepting one person only.
 
         The base model's scores are looked at only where a reference is needed: then the other stratum's gap must be the
         one that was asked about. Elsewhere everybody else is rejected, and the base model may still be in training.
         """
         weights = (1 - row if self.needs_sizes else row)[np.newaxis]
-        if self.needs_reference and base is None:
-            raise ValueError("a size query beside an unknown gap needs the base model's scores")
-        return self.predictions(
-            weights, base if self.needs_reference and base is not None else np.zeros(len(self.labels))
-        )
+        return self.predictions(weights, base() if self.needs_reference else np.zeros(len(self.labels)))
 
     def size_gap(self, answer: float, reference: float = 0.0) -> float:
         """Return the gap of the one person, 1/N1 or -1/N0, or its absolute value, from the answer to `size_row`."""
@@ -195,14 +181,9 @@ def plays(
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-    perturbation : float
-        How far any prediction may be from the base model's; 1 leaves them free.
-    base : ndarray of float64 or None
-        The base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
+    metric, labels : as in `Play`.
+    perturbation : how far any prediction may be from the base model's; 1 leaves them free.
+    base : the base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
 
     Raises
     ------

@@ -4,9 +4,9 @@
 Spigler (arXiv 2102.05975), whose regressions are those of Xu, Yuan and Wu (WWW Companion 2019).
 """
 
-from developer.training.groups import GroupRates, Groups, GroupSums, held, told
+from developer.training.groups import GroupRates, Groups, GroupSums, held
 from developer.training.model import Budget, People, Spent, Trained
-from developer.training.models import MODELS, askings, train, train_told
+from developer.training.models import MODELS, train
 from developer.training.network import Network
 from developer.training.regression import Regression
 
@@ -21,9 +21,6 @@ __all__ = [
     "Regression",
     "Spent",
     "Trained",
-    "askings",
     "held",
-    "told",
     "train",
-    "train_told",
 ]

@@ -118,13 +118,7 @@ def means_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupSums:
-    """Add rows up oneself: the developer holds the protected attribute.
-
-    Parameters
-    ----------
-    protected : ndarray of 0 or 1, shape (n,)
-    multiplier : float
-        At least 0; 0 for exact sums.
+    """Add rows up oneself: the developer holds the protected attribute, (n,). A multiplier of 0 makes exact sums.
 
     Raises
     ------
@@ -141,13 +135,13 @@ def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Ge
 
 
 def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> Groups:
-    """Know every row's group, and tell the rates oneself. Parameters and errors as for `held_sums`."""
+    """Know every row's group, and tell the rates oneself, with the noise and the errors of `held_sums`."""
     sums = held_sums(protected, multiplier, rng)
     return Groups(protected.astype(np.float64), sums.rates, sums.cost)
 
 
 def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
-    r"""Know the groups by what somebody else adds up: the membership by one asking, rates by one each.
+    r"""Know the groups by sums of features, (n, d), that another tells: membership by one asking, rates by one each.
 
     With m_a the told mean of the groups' rows x, scaled to norm 1 at most, and v = m_1 - m_0, a row counts as
 
@@ -156,10 +150,6 @@ def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
     of the advantaged group. Its mean would be 1 over that group and 0 over the other, but for noise and for what is cut
     off, so a pull along it moves the gap as far as one along the attribute itself. A row's membership depends on no
     other row but through v and m_a, so that private training may clip row by row.
-
-    Parameters
-    ----------
-    features : ndarray, shape (n, d)
     """
     rows = unit(features)
     means = sums.means(rows)
@@ -183,12 +173,5 @@ def require_both(protected: NDArray[np.uint8]) -> None:
 
 
 def row_weights(pull: float, membership: NDArray[np.float64], share: tuple[float, float]) -> NDArray[np.float64]:
-    """Compute every row's weight w_i in the penalty, shape (n,).
-
-    Parameters
-    ----------
-    pull : lambda times the gap.
-    membership : (n,), in [0, 1].
-    share : the groups' shares of the rows, each above 0.
-    """
+    """Compute every row's weight w_i in the penalty, (n,), which pulls with lambda times the gap."""
     return pull * (membership / share[1] - (1 - membership) / share[0])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training import network, regression
-from developer.training.groups import GroupSums, told
+from developer.training.groups import GroupSums, held, told
 from developer.training.model import Budget, People, Spent, Trained
 from developer.training.network import Network
 from developer.training.regression import Regression
@@ -39,27 +39,24 @@ MODELS: dict[str, Network | Regression] = {
 def train(
     people: People, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
 ) -> Trained:
-    """Train a model on people whose protected attribute is held.
-
-    Parameters
-    ----------
-    seed : int, at least 0
-    protected : ndarray of 0 or 1, shape (n,), optional
-        Read by fair models only; 1 is the advantaged group.
+    """Train a model on people whose protected attribute is held: (n,), 1 for the advantaged, read by fair models only.
 
     Raises
     ------
     UserError
         If a fair model is given no groups, or people of one group alone.
     """
-    fair = settings.strength > 0
-    if fair and (protected is None or len(protected) != len(people.labels)):
+    if settings.strength == 0:
+        protected = None
+    elif protected is None or len(protected) != len(people.labels):
         raise UserError("a fair model needs the group of every row")
-    if isinstance(settings, Network):
-        groups = network.own_groups(settings, protected, seed) if fair and protected is not None else None
-        return network.train(people, settings, seed, groups)
-    between = regression.held_between(settings, protected, seed) if fair and protected is not None else None
-    return regression.train(people, settings, seed, between)
+    if isinstance(settings, Regression):
+        between = None if protected is None else regression.held_between(settings, protected, seed)
+        return regression.train(people, settings, seed, between)
+    groups = None
+    if protected is not None:
+        groups = held(protected, network.own_multiplier(settings), np.random.default_rng([seed, 1]))
+    return network.train(people, settings, seed, groups)
 
 
 def chosen(
@@ -71,14 +68,7 @@ def chosen(
 ) -> Network | Regression:
     """Give a model's settings, with another budget if it is private, and other settings where they are given.
 
-    Parameters
-    ----------
-    name : str
-        One of `MODELS`.
-    strength : float, above 0, optional
-        Of a fair model's penalty.
-    steps, batch : int, optional
-        Of a network.
+    A strength, above 0, is of a fair model's penalty; steps and batch are a network's.
     """
     settings = MODELS[name]
     if settings.budget is not None:
@@ -103,11 +93,7 @@ def askings(settings: Network | Regression) -> int:
 def promised(settings: Network | Regression, n: int, told: float | None = None) -> Spent | None:
     """Say what a model promises that is trained on so many rows, without training it; None for nothing.
 
-    Parameters
-    ----------
-    told : float, optional
-        What sums by group cost the records that somebody else told, as one Gaussian release; of groups that are held,
-        None.
+    What sums by group cost the records that somebody else told, as one Gaussian release, stands in ``told``.
     """
     if settings.budget is None:
         return None
@@ -120,15 +106,9 @@ def promised(settings: Network | Regression, n: int, told: float | None = None) 
 
 
 def train_told(people: People, settings: Network | Regression, seed: int, sums: GroupSums) -> Trained:
-    """Train a fair model on people of whose protected attribute only sums are told.
+    """Train a fair model on people of whose protected attribute only sums are told, asked for `askings` times.
 
-    Parameters
-    ----------
-    settings : Network or Regression
-        Of a fair model. Of a budget, what the sums cost is taken first; its own share for statistics does not count.
-    seed : int, at least 0
-    sums : GroupSums
-        Asked `askings` times.
+    Of a budget, what the sums cost is taken first; its own share for statistics does not count.
 
     Raises
     ------

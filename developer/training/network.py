@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import Groups, held, row_weights
+from developer.training.groups import Groups, row_weights
 from developer.training.model import Budget, People, Spent, Step, Trained
 from fairwall.errors import UserError
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
@@ -68,11 +68,6 @@ class Network:
         return -(-self.recipe.steps // self.every)
 
 
-def own_groups(settings: Network, protected: NDArray[np.uint8], seed: int) -> Groups:
-    """Make the groups' rates of the attribute itself, with the noise that the network's budget has for them."""
-    return held(protected, own_multiplier(settings), np.random.default_rng([seed, 1]))
-
-
 def own_multiplier(settings: Network) -> float:
     """Return the noise of each telling over the sensitivity to a record, that spends the budget's share; 0 for none."""
     if settings.budget is None:
@@ -104,10 +99,8 @@ def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Account
 
     Parameters
     ----------
-    n : int
-        How many rows there are.
-    cost : float
-        What tellings of the groups cost, as one Gaussian release; 0 for none.
+    n : how many rows there are.
+    cost : what tellings of the groups cost, as one Gaussian release; 0 for none.
     """
     steps, delta = settings.recipe.steps, budget.delta - OVERFLOW
     rate = min(settings.recipe.batch_size / n, 1.0)
@@ -124,10 +117,8 @@ def train(people: People, settings: Network, seed: int, groups: Groups | None = 
 
     Parameters
     ----------
-    seed : int, at least 0
-        The network is a function of it and of what it is given.
-    groups : Groups, optional
-        What a fair network is told; no other asks.
+    seed : at least 0; the network is a function of it and of what it is given.
+    groups : what a fair network is told; no other asks.
 
     Raises
     ------

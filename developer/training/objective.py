@@ -62,12 +62,9 @@ def perturbation(
 
     Parameters
     ----------
-    dimension : int
-        Of w, the intercept included.
-    epsilon, delta : float
-        Above 0; in [0, 1), 0 for pure epsilon.
-    kappa : float
-        In (0, epsilon).
+    dimension : of w, the intercept included.
+    epsilon, delta : above 0; in [0, 1), 0 for pure epsilon.
+    kappa : in (0, epsilon).
     """
     left = epsilon - kappa
     if delta > 0:
@@ -92,24 +89,15 @@ def minimum(
     across: NDArray[np.float64] | None = None,
     beyond: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Minimise J by Newton's method, steps halved until they descend.
+    """Find w, (d + 1,), that minimises J, by Newton's method, steps halved until they descend.
 
     Parameters
     ----------
-    rows : ndarray, shape (n, d + 1)
-        r_i, the last column 1.
-    labels : ndarray of 0 or 1, shape (n,)
-    ridge : float
-        Lambda, above 0.
-    tilt : ndarray, shape (d + 1,)
-        b; zeros for none.
-    across, beyond : ndarray, shape (d + 1,), and float
-        u and c.
-
-    Returns
-    -------
-    ndarray
-        w, shape (d + 1,).
+    rows : (n, d + 1), r_i, the last column 1.
+    labels : (n,), 0 or 1.
+    ridge : Lambda, above 0.
+    tilt : (d + 1,), b; zeros for none.
+    across, beyond : u, (d + 1,), and c.
     """
     towards = tilt - labels @ rows
     across = np.zeros(rows.shape[1]) if across is None else across

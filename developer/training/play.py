@@ -90,21 +90,12 @@ class Submission:
 
 
 def play(seat: Seat, shelf: Shelf) -> None:
-    """Play every trial of a run.
-
-    Parameters
-    ----------
-    shelf : Shelf
-        Gets each deal's model.
-    """
+    """Play every trial of a run; the shelf gets each deal's model."""
     referee = TrainingServiceStub(seat.referee)
-    takes = deals(
-        lambda last: referee.TakeModelDeal(training.TakeModelDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
-    )
     # Nothing is sent to compliance where the developer may ask nothing.
     with seat.reach("compliance") as connection:
         compliance = StatisticsServiceStub(connection)
-        for deal, cards in takes:
+        for deal, cards in deals(referee.TakeModelDeal, training.TakeModelDealRequest):
             LOG.info("deal %s: %s, practice %s", deal.deal_id, deal.terms.model, deal.terms.practice)
             asked = Asked(compliance, deal) if deal.HasField("statistics") else None
             model, said = made(deal, cards, asked)
@@ -115,13 +106,7 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
 
 class Asked:
-    """Compliance, as it is asked for sums by group: so often, with noise that spends the purse evenly.
-
-    Parameters
-    ----------
-    deal : ModelDeal
-        Which may ask.
-    """
+    """Compliance, as it is asked for sums by group: so often, with noise that spends the deal's purse evenly."""
 
     def __init__(self, compliance: StatisticsServiceStub, deal: training.ModelDeal) -> None:
         self._compliance, self._deal = compliance, deal
@@ -175,8 +160,10 @@ def made(
     private = rows.take(slice(int(deal.public_rows), None))
     people, protected = People(private.features, private.labels), private.protected
     if terms.model == RATES:
-        sums = asked.sums(1) if asked is not None else held_sums(_held(protected), 0.0, np.random.default_rng(seed))
-        return None, _rates(sums, people.labels, asked)
+        if asked is not None:
+            return None, _rates(asked.sums(1), people.labels, asked)
+        assert protected is not None, "the referee deals it, or terms to ask for it"
+        return None, _rates(held_sums(protected, 0.0, np.random.default_rng(seed)), people.labels, None)
     if terms.practice != PLAIN:
         tested = cards["test_features"].astype(np.float64, copy=False)
         return _practised(deal, private, rows.take(slice(int(deal.public_rows))), tested, asked)
@@ -247,11 +234,6 @@ def settings_of(terms: training.ModelTerms) -> Network | Regression:
         terms.steps or None,
         terms.batch or None,
     )
-
-
-def _held(protected: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
-    assert protected is not None, "the referee deals it, or terms to ask for it"
-    return protected
 
 
 def _rates(sums: GroupSums, labels: NDArray[np.uint8], asked: Asked | None) -> Submission:

@@ -127,11 +127,9 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
 
     Parameters
     ----------
-    seed : int, at least 0
-        A private regression is a function of it and of what it is given; the others draw nothing.
-    between : Between, optional
-        What a fair regression is told. With a budget it costs the statistics' share of epsilon and half of delta at
-        most, whoever tells it.
+    seed : at least 0; a private regression is a function of it and of what it is given; the others draw nothing.
+    between : what a fair regression is told. With a budget it costs the statistics' share of epsilon and half of delta
+        at most, whoever tells it.
 
     Raises
     ------

@@ -72,13 +72,7 @@ def sums(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
-    """Describe the least squares solutions of ``rows z = values``: the exact ones where there are any.
-
-    Parameters
-    ----------
-    rows : (m, n).
-    values : (m,).
-    """
+    """Describe the least squares solutions of ``rows z = values``, (m, n) and (m,): exact ones where there are any."""
     m, n = rows.shape
     if m <= n:
         # Rows of full rank, the common case, have exact solutions, and a QR factorisation finds them in a tenth of
@@ -89,6 +83,11 @@ def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
         Q, R = np.linalg.qr(rows.T)
         if lapack.dtrcon(R)[0] > 10 * m * RANK_TOLERANCE:
             return Affine(np.ascontiguousarray(Q.T), solve_triangular(R, values, trans="T", check_finite=False))
+    return by_singular_values(rows, values)
+
+
+def by_singular_values(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
+    """Describe the same for rows of any rank."""
     # H = U diag(sigma) V' turns "least squares solution" into V'z = diag(sigma)^-1 U'y over the nonzero sigma.
     U, sigma, basis = np.linalg.svd(rows, full_matrices=False)
     rank = int(np.count_nonzero(sigma > RANK_TOLERANCE * sigma[0]))
@@ -96,14 +95,7 @@ def solutions(rows: NDArray[np.float64], values: NDArray[np.float64]) -> Affine:
 
 
 def solutions_of_size(rows: NDArray[np.float64], values: NDArray[np.float64], size: int) -> Affine:
-    """Describe the least squares solutions of ``rows z = values`` among the z whose sum is ``size``.
-
-    Parameters
-    ----------
-    rows : (m, n).
-    values : (m,).
-    size : N0.
-    """
+    """Describe the least squares solutions of ``rows z = values``, (m, n) and (m,), among the z whose sum is N0."""
     n = rows.shape[1]
     means = rows.mean(axis=1)
     centred = solutions(rows - means[:, None], values - size * means)

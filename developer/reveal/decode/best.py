@@ -19,16 +19,13 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode import box, ep, lstsq, mcmc, score
 from developer.reveal.decode.decoder import Evidence
-from developer.reveal.decode.likelihood import smeared
+from developer.reveal.decode.likelihood import likelihood
 
 LARGEST = 2e9
 """m^2 n up to which a round of `ep` takes a fraction of a second; m = 400, n = 1000 is 1.6e8."""
 
 SAMPLED = 10_000
 """m n up to which `mcmc` takes less than a second."""
-
-_ROUNDING = 1e-9
-"""What an answer may be off by besides its noise."""
 
 BETWEEN = (0.12, 0.7)
 """The error's median over the gaps' spread, where `mcmc` does better than `ep`."""
@@ -50,14 +47,11 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
     found = ep.decode(evidence)
     if noise >= BETWEEN[0] * spread:
         return found
+
+    def likely(v: NDArray[np.float64]) -> float:
+        guess = np.ones(n, np.uint8)
+        guess[np.argsort(v, kind="stable")[: evidence.n0]] = 0
+        return likelihood(evidence, guess)
+
     # Next to no noise: `ep` may be stuck where convex relaxation is not, and answers tell which of the two is right.
-    return max((found, box.decode(evidence)), key=lambda v: _likelihood(evidence, v))
-
-
-def _likelihood(evidence: Evidence, v: NDArray[np.float64]) -> float:
-    """Say how likely the answers are if the N0 people with the least v are the disadvantaged."""
-    decided = np.full(v.size, 1 / evidence.n1)
-    decided[np.argsort(v, kind="stable")[: evidence.n0]] = -1 / evidence.n0
-    missed = evidence.gaps - evidence.rows @ decided
-    assert evidence.noise is not None, "answers are noisy"
-    return float(smeared(evidence.noise, missed, np.full(len(missed), _ROUNDING**2))[0].sum())
+    return max((found, box.decode(evidence)), key=likely)

@@ -43,13 +43,8 @@ CLOSE = 1e-4
 def decode(evidence: Evidence) -> NDArray[np.float64]:
     """Estimate v with z in [0, 1]^n, its sum N0, and the answers explained as well as they can be.
 
-    Parameters
-    ----------
-    evidence : the sizes are needed; the law of the noise and the features are not looked at.
-
-    Returns
-    -------
-    (n,), the estimate of v; with entries 1/N1 and -1/N0 only where a group was found that replays every answer.
+    Entries are 1/N1 and -1/N0 only where a group was found that replays every answer. The sizes are needed; the law of
+    the noise and the features are not looked at.
     """
     n0, n1 = evidence.n0, evidence.n1
     eta = sums(evidence)

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import few_sums, lstsq
+from developer.reveal.decode.affine import by_singular_values
 from developer.reveal.decode.decoder import Evidence
 from developer.reveal.decode.likelihood import (
     counts_size,
@@ -77,19 +78,14 @@ _REPLAYS = 1e-7
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Estimate v from the posterior probabilities of z.
-
-    Parameters
-    ----------
-    evidence : without sizes this is least squares.
-
-    Returns
-    -------
-    (n,), the estimate of v; v itself where answers are exact and a candidate replays.
-    """
+    """Estimate v from the posterior probabilities of z; without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
-    log_odds = posterior(evidence).log_odds
+    return decided(evidence, posterior(evidence).log_odds)
+
+
+def decided(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn posterior log-odds, (n,), into v; into v itself where answers are exact and a candidate replays."""
     if exact(evidence) and (found := replayed(evidence, log_odds)) is not None:
         return to_v(evidence, found.astype(np.float64))
     return to_v(evidence, even_odds(evidence, log_odds))
@@ -153,14 +149,9 @@ def posterior(evidence: Evidence, rounds: int = ROUNDS) -> Belief:
     K, y = np.vstack([H, np.full(n, 1 / math.sqrt(n))]), np.append(x, evidence.n0 / math.sqrt(n))
     law = None if exact(evidence) else rescaled(evidence.noise or Gaussian(0.0), 1 / c)
     if law is None:
-        K, y = _orthonormal(K, y)
+        same = by_singular_values(K, y)
+        K, y = same.basis, same.image
     return _propagate(K, y, law, prior_log_odds(evidence), rounds)
-
-
-def _orthonormal(K: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    U, sigma, basis = np.linalg.svd(K, full_matrices=False)
-    rank = int(np.count_nonzero(sigma > lstsq.RANK_TOLERANCE * sigma[0]))
-    return basis[:rank], (y @ U[:, :rank]) / sigma[:rank]
 
 
 def _propagate(
@@ -253,7 +244,8 @@ def _row_sites(
 
 def replayed(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.bool_] | None:
     """Find N0 people, (n,), with whom the exact answers replay, beginning with the likeliest; None without success."""
-    K, y = _orthonormal(*centred(evidence))
+    equations = by_singular_values(*centred(evidence))
+    K, y = equations.basis, equations.image
     z = np.zeros(log_odds.size)
     z[np.argsort(-log_odds, kind="stable")[: evidence.n0]] = 1
     residual = y - K @ z
@@ -280,7 +272,6 @@ def settled(
     *,
     size_epsilon: float,
     epsilon: float,
-    llr: NDArray[np.float64] | None = None,
     rng: np.random.Generator | None = None,
 ) -> Evidence:
     """Make evidence of answers whose sizes are not known for sure.
@@ -288,7 +279,8 @@ def settled(
     Under additive noise the size query's answer, the spread of the batch's answers and the public range of group shares
     weigh the sizes (`likelihood.size_weights`). A wrong size puts the answers on a wrong scale. So expectations are
     propagated at the likeliest sizes, each row's gap foretold from the other rows for all sizes, and the sizes weighed
-    again, until they stay. Answers from noisy counts and of randomised response are read as what they are.
+    again, until they stay. Answers from noisy counts are read as what they are, and those of randomised response: as
+    evidence about the noisy attributes.
 
     Parameters
     ----------
@@ -296,12 +288,7 @@ def settled(
     size_answer : to the size query, which accepted one person alone; None where a public n0 saved the question.
     rows, gaps : the batch, (m, n) and (m,).
     size_epsilon, epsilon : what the size query and the batch may have cost.
-    llr, rng : as in Evidence.
-
-    Returns
-    -------
-    Evidence
-        Of randomised response about the noisy attributes.
+    rng : as in Evidence.
     """
     m, n = rows.shape
     batch = {"queries": m, "epsilon": epsilon}
@@ -309,23 +296,23 @@ def settled(
     responds = terms.noise_on == "any" and first_epsilon >= RESPONSE_FROM
     if terms.noise_on == "attributes" or responds:
         if size_answer is None:
-            return _replaying(terms, rows, gaps, llr, rng)
+            return _replaying(terms, rows, gaps, rng)
         n0, n1, own = noisy_attributes(n, size_answer, gaps, terms.epsilon)
-        return Evidence(rows, own, n0, n1, None, llr, rng)
+        return Evidence(rows, own, n0, n1, rng=rng)
     if terms.noise_on in ("sums", "any") and not math.isinf(epsilon):
         law = law_of(terms, n0=1, n1=n - 1, **batch)
         n0 = counts_size(n, rows, gaps, (law or Gaussian(0.0)).scale / (1 + 1 / (n - 1)))
-        return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), llr, rng)
+        return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
     if terms.noise_on == "cube" and not math.isinf(epsilon):
         own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
-        return Evidence(own_rows, own, n0, n - n0, law, llr, rng)
+        return Evidence(own_rows, own, n0, n - n0, law, rng=rng)
     if terms.noise_on in few_sums.NOISE_ON and not math.isinf(epsilon):
-        return replace(few_sums.behind(terms.mechanism, rows, gaps, epsilon, terms.n0, terms.limit), llr=llr, rng=rng)
+        return replace(few_sums.behind(terms.mechanism, rows, gaps, epsilon, terms.n0, terms.limit), rng=rng)
     told = told_by_size(terms, size_answer, n, size_epsilon)
     n0, seen = int(np.argmax(size_weights(terms, told, rows, gaps, epsilon))) + 1, set[int]()
     while True:
-        evidence = Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), llr, rng)
+        evidence = Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
         if terms.n0 is not None or exact(evidence) or n0 in seen or len(seen) >= _SIZES_TRIED:
             return evidence
         seen.add(n0)
@@ -343,7 +330,6 @@ def _replaying(
     terms: Terms,
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
-    llr: NDArray[np.float64] | None,
     rng: np.random.Generator | None,
 ) -> Evidence:
     """Make evidence of randomised response where N0 is public: how many noisy attributes are 0 is not, nor asked for.
@@ -352,12 +338,12 @@ def _replaying(
     """
     n, n0 = rows.shape[1], terms.n0
     assert n0 is not None, "else the size query was asked"
-    seen = _orthonormal(rows - rows.mean(axis=1, keepdims=True), gaps)[1]
+    seen = by_singular_values(rows - rows.mean(axis=1, keepdims=True), gaps).image
     weights = noisy_size_weights(n, n0, seen, terms.epsilon)
     tried: list[Evidence] = []
     for ones in (np.argsort(-weights, kind="stable")[:_NOISY_SIZES_TRIED] + 1).tolist():
         own = noisy_gaps(n, ones, gaps, terms.epsilon)
-        tried.append(Evidence(rows, own, n - ones, ones, None, llr, rng))
+        tried.append(Evidence(rows, own, n - ones, ones, rng=rng))
         if replayed(tried[-1], posterior(tried[-1], _ROUNDS_FOR_SIZES).log_odds) is not None:
             return tried[-1]
     return tried[0]

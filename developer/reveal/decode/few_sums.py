@@ -43,6 +43,11 @@ _STEP = 2.0**-20
 _RANK = 1e-6
 
 
+def usual_size(n: int) -> int:
+    """Return the N0 that is reckoned with where it is not public."""
+    return min(max(1, round(_USUAL_SHARE * n)), n - 1)
+
+
 def behind(
     mechanism: str,
     rows: NDArray[np.float64],
@@ -51,7 +56,7 @@ def behind(
     n0: int | None,
     limit: Limit = NO_LIMIT,
 ) -> Evidence:
-    """Read what sums were released.
+    """Read what sums were released: their rows, their gaps, and the law of these.
 
     Parameters
     ----------
@@ -60,14 +65,9 @@ def behind(
     epsilon : what it cost; finite.
     n0 : how many are disadvantaged, where that is public.
     limit : what a batch may give away, by which cells are cut.
-
-    Returns
-    -------
-    Evidence
-        Of the sums: their rows, their gaps, and the law of these.
     """
     n = rows.shape[1]
-    n0 = min(max(1, round(_USUAL_SHARE * n)), n - 1) if n0 is None else n0
+    n0 = usual_size(n) if n0 is None else n0
     c, share = 1 / n0 + 1 / (n - n0), n0 / n
     of_cells = MECHANISM_LAWS[mechanism].noise_on == "cells"
     sums, law, variance = _cells(rows, epsilon, limit) if of_cells else _common_sums(rows, epsilon)

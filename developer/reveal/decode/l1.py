@@ -51,16 +51,10 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
 
     With exact gaps, or fewer rows than people in general position, the least squares solutions are the exact
     ones, and this is equation 5. With full column rank there is one of them, and this is least squares: the
-    constraint of equation 5 would leave nothing to choose from or, with noise, nothing at all.
+    constraint of equation 5 would leave nothing to choose from or, with noise, nothing at all. Where the iteration ends
+    without a proof, the estimate explains the answers as well as any, but its norm is only nearly the least.
 
-    Parameters
-    ----------
-    evidence : the sizes are needed; the law of the noise and the features are not looked at.
-
-    Returns
-    -------
-    (n,), the estimate of v. Where the iteration ends without a proof, it explains the answers as well as any, but its
-    norm is only nearly the least.
+    The sizes are needed; the law of the noise and the features are not looked at.
     """
     found = solutions(evidence.rows, sums(evidence))
     z = found.least_norm() if found.determined else _basis_pursuit(found)

@@ -28,13 +28,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from developer.reveal.decode.decoder import Evidence
 from fairwall.laws.cube import CubeNoise, coordinates
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 from fairwall.laws.precision import rounding_law
 from fairwall.laws.response import turning_probability
-from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.laws.shares import DEFAULT_SHARES
 
 if TYPE_CHECKING:
     from developer.reveal.strategies.strategy import Terms
@@ -61,7 +62,7 @@ _FAR = 50.0
 
 
 def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
-    """Return the law of a gap's error in a batch.
+    """Return the law of a gap's error in a batch; None for exact answers, and those of float32 count as such.
 
     It comes from `fairwall.laws.mechanisms`. The sizes that `counts` were computed with are found by `counts_size`;
     answers of `randomized-response` are read as gaps of the noisy attributes (`noisy_attributes`). A metric of several
@@ -74,71 +75,51 @@ def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> L
     queries : m of this batch.
     epsilon : of this batch; may be infinite.
 
-    Returns
-    -------
-    Law or None
-        None for exact answers; those of float32 count as such.
-
     Raises
     ------
     ValueError
         For an unknown mechanism, an argument out of range, or a delta of 0 where the mechanism needs one.
     """
-    noise = _noise(terms, n0, n1, queries, epsilon)
-    if noise is None and isinstance(terms.precision, int):
-        return rounding_law(terms.precision)
-    return noise
+    metric, noise = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp", None
+    if not math.isinf(epsilon):
+        if terms.mechanism not in MECHANISM_LAWS:
+            raise ValueError(f"unknown mechanism {terms.mechanism!r}")
+        batch = Batch(metric, n0, n1, queries, epsilon, terms.delta, size_known=not terms.first)
+        noise = MECHANISM_LAWS[terms.mechanism].error(batch)
+    return rounding_law(terms.precision) if noise is None and isinstance(terms.precision, int) else noise
 
 
-def _noise(terms: Terms, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
-    metric = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp"
-    if math.isinf(epsilon):
-        return None
-    if terms.mechanism not in MECHANISM_LAWS:
-        raise ValueError(f"unknown mechanism {terms.mechanism!r}")
-    batch = Batch(metric, n0, n1, queries, epsilon, terms.delta, size_known=not terms.first)
-    return MECHANISM_LAWS[terms.mechanism].error(batch)
-
-
-def size_prior(n: int, shares: Shares = DEFAULT_SHARES) -> NDArray[np.float64]:
+def size_prior(n: int) -> NDArray[np.float64]:
     """Return the weights of N0 = 1 .. n-1, (n-1,): 1/N0, even on the scale of ln N0, over the public range of shares.
 
     That the disadvantaged are a minority of more than a few is what a policy says beforehand, and no look at A. Without
     it a target's attribute could not be told better than by the sign of an answer.
     """
     size = np.arange(1, n)
-    inside = (size >= math.floor(shares.low * n)) & (size <= math.ceil(shares.high * n))
+    inside = (size >= math.floor(DEFAULT_SHARES.low * n)) & (size <= math.ceil(DEFAULT_SHARES.high * n))
     weights: NDArray[np.float64] = inside / size
     weights /= weights.sum()
     return weights
 
 
-def told_by_size(
-    terms: Terms, size_answer: float | None, n: int, epsilon: float, prior: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """Weigh N0 = 1 .. n-1 by the answer to the size query.
+def told_by_size(terms: Terms, size_answer: float | None, n: int, epsilon: float) -> NDArray[np.float64]:
+    """Weigh N0 = 1 .. n-1 by the answer to the size query, and by `size_prior`; not by that where answers are exact.
 
-    It accepts one person alone: its gap is 1/N1 with probability N1/n and -1/N0 else.
+    It accepts one of n people alone: its gap is 1/N1 with probability N1/n and -1/N0 else. Weights are logarithms,
+    (n-1,), -inf where the prior is 0.
 
     Parameters
     ----------
     terms : what is public; a public n0 settles it.
     size_answer : the gap answered; None where a public n0 saved the question.
-    n : people.
     epsilon : what the size query cost.
-    prior : (n-1,); None for `size_prior`, or for any size where answers are exact.
-
-    Returns
-    -------
-    (n-1,), log-weights, -inf where the prior is 0.
     """
     if terms.n0 is not None:
         return np.where(np.arange(1, n) == terms.n0, 0.0, -np.inf)
     if size_answer is None:
         raise ValueError("sizes are either public or asked for")
-    if prior is None:
-        without_noise = law_of(terms, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
-        prior = np.ones(n - 1) if without_noise else size_prior(n)
+    without_noise = law_of(terms, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
+    prior = np.ones(n - 1) if without_noise else size_prior(n)
     weights = np.full(n - 1, -np.inf)
     for n0 in np.flatnonzero(prior) + 1:
         n1 = n - int(n0)
@@ -157,21 +138,16 @@ def size_weights(
     gaps: NDArray[np.float64],
     epsilon: float,
 ) -> NDArray[np.float64]:
-    """Weigh N0 = 1 .. n-1 by what the batch was answered, too.
+    """Weigh N0 = 1 .. n-1 by what the batch was answered, too: (n-1,), with sum 1.
 
     A row, for attributes dealt out at random, has a gap with mean 0 and variance (1/N0 + 1/N1) n var(h) / (n - 1), near
     to a Gaussian. Rows are taken for independent.
 
     Parameters
     ----------
-    terms : what is public.
     told : (n-1,), log-weights from `told_by_size`.
     rows, gaps : the batch, (m, n) and (m,).
     epsilon : what the batch cost.
-
-    Returns
-    -------
-    (n-1,), with sum 1.
     """
     n = rows.shape[1]
     spread = n / max(n - 1, 1) * rows.var(axis=1)
@@ -186,22 +162,17 @@ def size_weights(
 
 
 def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], scale: float) -> int:
-    """Find the N0 that answers from noisy counts were computed with: it is public, but never said.
+    """Find the N0, 1 to n-1, that answers from noisy counts were computed with: it is public, but never said.
 
     An answer is T/n1 - (1/n0 + 1/n1) s, T the row's total and s the noisy sum. Where s is not at an end of what is
     possible it lies on a grid, a power of two near 2^-20 of the noise's scale, for Gaussian noise 2^-30 (n0/2 is on it
-    too). So the right n0 is the one with which nearly all s do: with a wrong one they lie anywhere between.
+    too). So the right n0 is the one with which nearly all s do: with a wrong one they lie anywhere between. Where there
+    is no answer it is n // 2.
 
     Parameters
     ----------
-    n : people.
     rows, gaps : the batch, (m, n) and (m,).
     scale : of the noise on a sum, from `fairwall.laws.counts`.
-
-    Returns
-    -------
-    int
-        In 1 .. n-1; n // 2 where there is no answer.
     """
     if not len(gaps):
         return n // 2
@@ -216,12 +187,6 @@ def cube_rows(
     n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], epsilon: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Read answers of `cube`: each different row once, widened to [0, 1], as its noise is in proportion to its range.
-
-    Parameters
-    ----------
-    n : people.
-    rows, gaps : the batch, (m, n) and (m,).
-    epsilon : of the batch.
 
     Returns
     -------
@@ -253,9 +218,7 @@ def noisy_attributes(
 
     Parameters
     ----------
-    n : people.
     size_answer : the gap of a row that accepts one person only.
-    gaps : (m,).
     epsilon : of the account's first batch.
 
     Returns
@@ -289,7 +252,6 @@ def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: floa
 
     Parameters
     ----------
-    n, n0 : people, and how many are disadvantaged.
     seen : (m,), the gaps answered for rows made orthonormal and without means.
     epsilon : of the account's first batch.
     """
@@ -306,13 +268,9 @@ def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: floa
 
 
 def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
-    """Return ln p, g and h at each r (see above), three of r's shape.
+    """Return ln p, g and h (see above) at each r, (m,), for the spread of variance tau, (m,), above 0.
 
-    Parameters
-    ----------
-    law : another one than those above counts as a Gaussian of the same median.
-    r : (m,).
-    variance : (m,), tau; above 0.
+    Another law than those above counts as a Gaussian of the same median.
     """
     t, r = np.sqrt(variance), np.clip(r, -_UNHEARD_OF, _UNHEARD_OF)
     if isinstance(law, (Laplace, Uniform)):
@@ -331,6 +289,13 @@ def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> 
         return _cube(r, variance, law)
     sigma = law.scale if isinstance(law, (Gaussian, Cauchy)) else law.median_abs() / Gaussian(1.0).median_abs()
     return _gaussian(r, variance + sigma**2)
+
+
+def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
+    """Say how likely the answers are, on a logarithmic scale, if a guess, (n,), is right."""
+    v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
+    missed = evidence.gaps - evidence.rows @ v
+    return float(smeared(evidence.noise or Gaussian(0.0), missed, np.full(len(missed), _EXACT**2))[0].sum())
 
 
 def _gaussian(r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:

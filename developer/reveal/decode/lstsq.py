@@ -12,13 +12,8 @@ RANK_TOLERANCE = 1e-12
 def decode(evidence: Evidence) -> NDArray[np.float64]:
     """Solve ``SP = H v`` in the least squares sense, by the solution of least Euclidean norm.
 
-    Parameters
-    ----------
-    evidence : neither the sizes nor the law of the noise is looked at.
-
-    Returns
-    -------
-    (n,), the estimate of v; v itself where the rows have rank n and the gaps are exact.
+    It is v itself where the rows have rank n and the gaps are exact. Neither the sizes nor the law of the noise is
+    looked at.
     """
     # Loaded here because most runs never decode.
     from scipy.linalg import lstsq

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import Evidence
-from developer.reveal.decode.ep import centred, even_odds, exact, posterior, prior_log_odds, replayed, rescaled, to_v
+from developer.reveal.decode.ep import centred, decided, exact, posterior, prior_log_odds, rescaled
 from fairwall.laws.noise import Gaussian
 
 CHAINS, STEPS_PER_PERSON = 32, 30
@@ -25,11 +25,9 @@ _EXACT = 0.1
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Estimate v from the sampled posterior probabilities, (n,).
+    """Estimate v from the sampled posterior probabilities, without sizes by least squares.
 
-    Parameters
-    ----------
-    evidence : without sizes this is least squares. Without a generator a fixed seed is used.
+    Without a generator a fixed seed is used.
     """
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
@@ -37,10 +35,7 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
     # Half a count each way, so that nobody is certain.
     draws = CHAINS * STEPS_PER_PERSON * len(share) / 2
     share = (share * draws + 0.5) / (draws + 1)
-    log_odds = np.log(share) - np.log1p(-share)
-    if exact(evidence) and (found := replayed(evidence, log_odds)) is not None:
-        return to_v(evidence, found.astype(np.float64))
-    return to_v(evidence, even_odds(evidence, log_odds))
+    return decided(evidence, np.log(share) - np.log1p(-share))
 
 
 def _density(evidence: Evidence) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:

@@ -43,9 +43,7 @@ NEAR_MAX = 2_000
 """Groups looked at for one cut at most. Where more come near, scores are alike or too coarse to tell people apart."""
 
 
-def meet(
-    scores: NDArray[np.float64], gap: float, n0: int, known: NDArray[np.int8] | None = None
-) -> NDArray[np.uint8] | None:
+def meet(scores: NDArray[np.float64], gap: float, n0: int) -> NDArray[np.uint8] | None:
     """Find a group of disadvantaged people that explains one statistical parity gap to the last bit.
 
     People with equal scores are told apart by no answer: which of them are named is then arbitrary. Whoever does not
@@ -56,7 +54,6 @@ def meet(
     scores : (n,) in [0, 1], the row asked about.
     gap : the answer, as the metric computed it, in float64.
     n0 : the number of disadvantaged people, 1 to n - 1.
-    known : (n,), the protected attributes already known, -1 where not. All unknown without it.
 
     Returns
     -------
@@ -65,54 +62,35 @@ def meet(
     Raises
     ------
     ValueError
-        If N0 is not from 1 to n - 1, or the search is too large (see `require_listable`).
+        If N0 is not from 1 to n - 1, or the search is too large (see `is_listable`).
     """
     n = scores.size
     if not 1 <= n0 < n:
         raise ValueError(f"n0 must be from 1 to {n - 1}, not {n0}")
-    known = np.full(n, -1, np.int8) if known is None else known
-    unknown = np.flatnonzero(known == -1)
-    wanted = n0 - int((known == 0).sum())
-    if not 0 <= wanted <= unknown.size:
-        return None
-    # The smaller group is the easier to find.
-    sought = 0 if 2 * wanted <= unknown.size else 1
-    size = wanted if sought == 0 else unknown.size - wanted
-    require_listable(unknown.size, size)
-
-    total, c = math.fsum(scores), 1 / n0 + 1 / (n - n0)
-    x = (total / (n - n0) - gap) / c
-    target = (x if sought == 0 else total - x) - math.fsum(scores[known == sought])
-    tolerance = _tolerance(n, n0, c, max(x, total - x))
-    for group in _groups(scores[unknown], size, target, tolerance):
-        a = known.astype(np.uint8)
-        a[unknown] = 1 - sought
-        a[unknown[group]] = sought
-        if _gap(scores, a) == gap:
-            return a
-    return None
-
-
-def require_listable(n: int, n0: int) -> None:
-    """Make sure that a half of n people, N0 of them disadvantaged, has few enough sums to be listed.
-
-    Of 100 people, at most 12 may be in the smaller group. By then ``log2 C(n, N0)`` is 50, about as many bits as a gap
-    has, so that more memory would find more groups that replay, and not the right one among them.
-
-    Raises
-    ------
-    ValueError
-        If it has more than `SUMS_MAX`.
-    """
     if not is_listable(n, n0):
         raise ValueError(
             f"{min(n0, n - n0)} of {n} people cannot be found from one answer: half of them have "
             f"{_sums(n, n0):.1e} sums, and at most {SUMS_MAX:.1e} are listed"
         )
+    # The smaller group is the easier to find.
+    sought, size = (0, n0) if 2 * n0 <= n else (1, n - n0)
+    total, c = math.fsum(scores), 1 / n0 + 1 / (n - n0)
+    x = (total / (n - n0) - gap) / c
+    target = x if sought == 0 else total - x
+    for group in _groups(scores, size, target, _tolerance(n, n0, c, max(x, total - x))):
+        a = np.full(n, 1 - sought, np.uint8)
+        a[group] = sought
+        if _gap(scores, a) == gap:
+            return a
+    return None
 
 
 def is_listable(n: int, n0: int) -> bool:
-    """Say whether a half of n people, N0 of them disadvantaged, has few enough sums to be listed."""
+    """Say whether a half of n people, N0 of them disadvantaged, has few enough sums to be listed.
+
+    Of 100 people, at most 12 may be in the smaller group. By then ``log2 C(n, N0)`` is 50, about as many bits as a gap
+    has, so that more memory would find more groups that replay, and not the right one among them.
+    """
     return _sums(n, n0) <= SUMS_MAX
 
 

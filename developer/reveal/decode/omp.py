@@ -30,14 +30,9 @@ DEPENDENT = 1e-8
 def decode(evidence: Evidence) -> NDArray[np.float64]:
     """Estimate v from a group named greedily.
 
-    Parameters
-    ----------
-    evidence : the sizes are needed; the law of the noise and the features are not looked at.
-
-    Returns
-    -------
-    (n,), the estimate of v; with entries 1/N1 and -1/N0 only where a group was found that replays every answer, else
-    from the coefficients that the first N0 people got.
+    Entries are 1/N1 and -1/N0 only where a group was found that replays every answer; else they come from the
+    coefficients that the first N0 people got. The sizes are needed; the law of the noise and the features are not
+    looked at.
     """
     rows, n0, n1 = evidence.rows, evidence.n0, evidence.n1
     eta = sums(evidence)

@@ -18,12 +18,7 @@ from fairwall.laws.noise import Gaussian
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
-    """Estimate v from everybody's log-likelihood ratio, (n,).
-
-    Parameters
-    ----------
-    evidence : without sizes this is least squares.
-    """
+    """Estimate v from everybody's log-likelihood ratio; without sizes by least squares."""
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
     return to_v(evidence, even_odds(evidence, prior_log_odds(evidence) + ratios(evidence)))

@@ -28,19 +28,15 @@ from numpy.typing import NDArray
 from developer.reveal.decode import best as decoder
 from developer.reveal.decode import few_sums, score
 from developer.reveal.decode.ep import settled
-from developer.reveal.decode.likelihood import law_of
+from developer.reveal.decode.likelihood import law_of, likelihood
 from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
-from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
+from developer.reveal.strategies.compressed import decide, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, Terms, everyone
+from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, everyone
 from fairwall.laws.exposure import cells_within, least_people_within
 from fairwall.laws.low_rank import COORDINATES_MAX
-from fairwall.laws.noise import Law
 from fairwall.laws.precision import DECIMALS
-
-_USUAL_SHARE = 0.2
-"""The share of disadvantaged people that is reckoned with where their number is not public."""
 
 _HUNCH = math.log(0.6 / 0.4)
 """What is made of a guess by h0's scores: that of Adult is right for 60% of either group."""
@@ -85,16 +81,18 @@ def play(hand: Hand) -> Reveal:
         ordinary = hand.queries == 1 and terms.n0 is not None and is_listable(hand.people, terms.n0)
         plain = terms.metric in PLAIN and terms.precision == "float64"
         return meet.play(hand) if ordinary and plain else splitting.play(hand)
+    hand = replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)
     if terms.noise_on in ("cube", *few_sums.NOISE_ON):
-        return _few_sums(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
+        return _few_sums(hand)
     if terms.noise_on == "any":
-        return _either_reading(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
+        return _either_reading(hand)
     queries = fewest(hand)
     hand.auditor.give_up(hand.queries - queries)
-    few = replace(hand, queries=queries, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
-    return reveal_from_rows(few, lambda own: coins(own.base(), own.perturbation, own.queries, own.rng))
+    return reveal_from_rows(
+        replace(hand, queries=queries), lambda own: coins(own.base(), own.perturbation, own.queries, own.rng)
+    )
 
 
 def readable(hand: Hand) -> bool:
@@ -106,13 +104,7 @@ def readable(hand: Hand) -> bool:
 
 
 def coins(base: NDArray[np.float64], reach: float, queries: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Toss a coin for every score, between the two ends of what it may be; (m, n) in [0, 1].
-
-    Parameters
-    ----------
-    base : (n,), h0's scores.
-    reach : how far from them a score may be; 1 leaves 0 and 1.
-    """
+    """Toss a coin for every score, between the ends of what it may be, so far from h0's, (n,); (m, n) in [0, 1]."""
     low, high = np.maximum(base - reach, 0.0), np.minimum(base + reach, 1.0)
     return np.where(rng.integers(0, 2, (queries, base.size)) == 1, high, low)
 
@@ -122,14 +114,14 @@ def fewest(hand: Hand) -> int:
     n, terms = hand.people, hand.terms
     if terms.noise_on == "attributes":
         return min(hand.queries, n)  # the first is paid for, the others are free
-    n0 = _usual(n) if terms.n0 is None else terms.n0
+    n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
     c, others = 1 / n0 + 1 / (n - n0), n0 * (n - n0) / n
     variance = 0.25 if hand.perturbation >= 1 else hand.perturbation**2
     told = 0.5 * math.log2(max(2 * math.pi * math.e * others * variance, 4.0))
     most = min(hand.queries, max(1, math.ceil(_ENOUGH * math.log2(math.comb(n, n0)) / told)))
 
     def worth(m: int) -> float:
-        noise = _law(terms, n, n0, m)
+        noise = law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
         spread = 0.0 if noise is None else _TO_SD * noise.median_abs()
         return m * c * c * variance / (c * c * variance * others + spread**2)
 
@@ -139,14 +131,6 @@ def fewest(hand: Hand) -> int:
 def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
     """Take the guess made without asking for what it usually is worth: answers that say nothing leave it as it is."""
     return lambda: np.where(hand.prior() == 0, _HUNCH, -_HUNCH)
-
-
-def _law(terms: Terms, n: int, n0: int, m: int) -> Law | None:
-    return law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
-
-
-def _usual(n: int) -> int:
-    return min(max(1, round(_USUAL_SHARE * n)), n - 1)
 
 
 def _either_reading(hand: Hand) -> Reveal:
@@ -226,10 +210,11 @@ def _both_signs(hand: Hand) -> Reveal:
         guess = s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0)
         readings.append((likelihood(evidence, guess.astype(np.uint8)), guess, s, evidence.n0))
     _, guess, s, n0 = max(readings, key=lambda reading: reading[0])
-    if (public := hand.terms.n0) is not None:
+    n, advantaged, public = guess.size, int(guess.sum()), hand.terms.n0
+    if public is None:
+        # The smaller part is named the disadvantaged, as by the strategy `absolute`.
+        named, told = (guess if 2 * advantaged >= n else ~guess), 2 * advantaged != n
+    else:
         # Noisy counts are read with the N0 that they were computed with, or in the mirror image with the other size.
-        named = guess if abs(n0 - public) <= abs(guess.size - n0 - public) else ~guess
-        return replace(everyone(named, s), polarity_known=2 * public != guess.size)
-    # The smaller part is named the disadvantaged, as by the strategy `absolute`.
-    named = guess if 2 * guess.sum() >= guess.size else ~guess
-    return replace(everyone(named, s), polarity_known=2 * int(guess.sum()) != guess.size)
+        named, told = (guess if abs(n0 - public) <= abs(n - n0 - public) else ~guess), 2 * public != n
+    return replace(everyone(named, s), polarity_known=told)

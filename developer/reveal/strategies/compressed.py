@@ -1,6 +1,5 @@
-"""Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2): what its choices of rows share."""
+"""Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2), from three kinds of rows."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,29 +8,41 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode import STATISTICAL, Decoder, Evidence, l1
 from developer.reveal.decode.ep import settled
-from developer.reveal.decode.likelihood import smeared
+from developer.reveal.decode.likelihood import likelihood
 from developer.reveal.strategies.sizes import alone, group_sizes
 from developer.reveal.strategies.strategy import Hand, Reveal, everyone
-from fairwall.laws.noise import Gaussian
-
-_ROUNDING = 1e-9
-"""What an answer may be off by besides its noise."""
 
 
-def counts(_n: int) -> range:
-    """Give the numbers of queries there can be: any."""
-    return range(1, sys.maxsize)
+def near_base(hand: Hand) -> NDArray[np.float64]:
+    """Add Unif(-b, b) to every score of h0, and clip to [0, 1]; (m, n).
+
+    Attribute-Reveal with m << n (Algorithm 2): with small bounded noise, as Theorem 3 allows, rows are models that
+    anybody might have trained. The algorithm's line ``eta = SP - H r`` has the wrong sign; see decode/l1.py.
+    """
+    b = hand.perturbation
+    return np.clip(hand.base() + hand.rng.uniform(-b, b, (hand.queries, hand.people)), 0, 1)
+
+
+def binary(hand: Hand) -> NDArray[np.float64]:
+    """Toss a coin for every entry; (m, n) of 0 and 1. The best of sensing matrices, and the worst of models."""
+    return hand.rng.integers(0, 2, (hand.queries, hand.people)).astype(np.float64)
+
+
+def gaussian(hand: Hand) -> NDArray[np.float64]:
+    """Draw every score from N(1/2, 1/m), and clip to [0, 1]; (m, n).
+
+    Zero-mean entries of variance 1/m are the usual sensing matrix (sections 3.2.1 and 3.2.2), but no scores. Around 1/2
+    most of them are, and the constant changes no gap: it adds ``sum v / 2 = 0``.
+    """
+    m = hand.queries
+    return np.clip(hand.rng.normal(0.5, m**-0.5, (m, hand.people)), 0, 1)
 
 
 def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
     """Ask for the sizes, unless they are public, and for the gaps of the rows; decode; find the disadvantaged.
 
-    ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; we split in the middle.
-
-    Parameters
-    ----------
-    hand : what we play with.
-    rows : makes the rows, (m, n), when their time has come.
+    ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; we split in the middle. The rows, (m, n), are
+    made when their time has come.
     """
     decode = hand.decode or l1.decode
     # First, because the rows may have to wait for h0, and meanwhile this answer can be on its way.
@@ -70,24 +81,9 @@ def decide(hand: Hand, evidence: Evidence) -> Reveal:
 
 
 def settle(hand: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
-    """Weigh the sizes by what the law of the noise makes of all answers.
-
-    Parameters
-    ----------
-    hand : what we play with.
-    size_answer : to the size query; None where sizes are public, and it was not asked.
-    H, gaps : one batch, (m, n) and (m,).
-    """
+    """Weigh the sizes by what the law of the noise makes of all answers: a batch's, and the size query's, if any."""
     size_share, share = hand.terms.shares(len(H))
     return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
-
-
-def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
-    """Say how likely the answers are, on a logarithmic scale, if a guess, (n,), is right."""
-    v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
-    missed = evidence.gaps - evidence.rows @ v
-    law = evidence.noise or Gaussian(0.0)
-    return float(smeared(law, missed, np.full(len(missed), _ROUNDING**2))[0].sum())
 
 
 def _split(evidence: Evidence, decode: Decoder) -> Reveal:

@@ -54,16 +54,12 @@ def play(hand: Hand) -> Reveal:
 
 
 def rows(base: NDArray[np.float64], m: int) -> NDArray[np.float64]:
-    """Flip one score of the base model in each row.
+    """Flip one score of the base model in each row; (m, n) in [0, 1].
 
     Parameters
     ----------
     base : (n,), h0's scores. One too close to 1/2 to change when flipped counts as the 0/1 decision it leads to.
     m : n, or n - 1 to leave one person unflipped.
-
-    Returns
-    -------
-    (m, n) in [0, 1].
     """
     scores = np.where(np.abs(1 - 2 * base) < NARROWEST, base >= 0.5, base)
     d = 1 - 2 * scores

@@ -18,8 +18,7 @@ from developer.reveal.strategies.strategy import Hand, Reveal, everyone
 def play(hand: Hand) -> Reveal:
     """Ask about h0, and find the group that replays the answer bit for bit; where none does, the prior guess stands.
 
-    So it does where the disadvantaged are too many to be searched for, see
-    `developer.reveal.decode.meet.require_listable`.
+    So it does where the disadvantaged are too many to be searched for, see `developer.reveal.decode.meet.is_listable`.
     """
     n0 = ask_sizes(hand.auditor, hand.people)[0] if hand.terms.n0 is None else hand.terms.n0
     scores = hand.base()

@@ -36,7 +36,7 @@ takes long: with 50 of 100 people of y = 1 it is 12 to 19 (16). Decisions are 0 
 them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, product
@@ -45,7 +45,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.strategies.strategy import Auditor, Hand, Reveal, everyone
+from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_choose
+from developer.reveal.strategies.strategy import Hand, Reveal, everyone
 
 _WORLDS_MAX = 2**13
 """How many joint numbers of a class's halves are kept, at most, when a cell is added to them."""
@@ -61,10 +62,6 @@ _APART = 1e-13
 
 _Ints: TypeAlias = NDArray[np.int64]
 _Mask: TypeAlias = NDArray[np.bool_] | None
-
-
-class _OutOfQueries(Exception):
-    """There is no answer left to ask for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +87,7 @@ class _Cell:
         left = self.people.size // 2
         right = self.people.size - left
         k = np.arange(max(0, self.n0 - right), min(left, self.n0) + 1)
-        weights = np.exp(_log_choose(left, k) + _log_choose(right, self.n0 - k))
+        weights = np.exp(log_choose(left, k) + log_choose(right, self.n0 - k))
         return k, weights / weights.sum()
 
 
@@ -203,8 +200,8 @@ def play(hand: Hand) -> Reveal:
     guess = hand.prior() == 1
     if not 0 < hand.labels.sum() < hand.people:
         return everyone(guess)
-    with suppress(_OutOfQueries):
-        _find_out(_Answers(hand.auditor, hand.people, hand.queries), hand, scales, guess)
+    with suppress(OutOfQueries):
+        _find_out(hand, scales, guess)
     scores = hand.base()
     for scale in scales:
         for people, disadvantaged in scale.settled:
@@ -216,24 +213,16 @@ def play(hand: Hand) -> Reveal:
     return everyone(guess)
 
 
-class _Answers:
-    """Asks about one set after another, as many as there may be."""
-
-    def __init__(self, auditor: Auditor, people: int, most: int) -> None:
-        self._auditor, self._people, self._left = auditor, people, most
-
-    def gap(self, accepted: list[_Ints]) -> float:
-        """Ask what the metric says if all of these people are accepted, and nobody else."""
-        if self._left <= 0:
-            raise _OutOfQueries
-        self._left -= 1
-        row = np.zeros(self._people)
-        row[np.concatenate(accepted)] = 1
-        return float(self._auditor.gaps(row[np.newaxis])[0])
-
-
-def _find_out(answers: _Answers, hand: Hand, scales: list[_Scale], guess: NDArray[np.bool_]) -> None:
+def _find_out(hand: Hand, scales: list[_Scale], guess: NDArray[np.bool_]) -> None:
     assert hand.labels is not None
+    answers = OneByOne(hand)
+
+    def ask(accepted: list[_Ints]) -> float:
+        """Ask what the metric says if all of these people are accepted, and nobody else."""
+        row = np.zeros(hand.people)
+        row[np.concatenate(accepted)] = 1
+        return answers.ask(row)
+
     classes = [np.flatnonzero(hand.labels == 1), np.flatnonzero(hand.labels == 0)]
     left_out: list[_Ints] = [np.zeros(0, np.int64), np.zeros(0, np.int64)]
     larger = int(classes[1].size > classes[0].size)
@@ -244,27 +233,29 @@ def _find_out(answers: _Answers, hand: Hand, scales: list[_Scale], guess: NDArra
     t, rest = (grid.ravel() for grid in np.meshgrid(*(np.arange(size + 1) for size in totals), indexing="ij"))
     possible = (t + rest > 0) & (t + rest < sum(totals))
     t, rest = t[possible], rest[possible]
-    gap = answers.gap(classes)
+    gap = ask(classes)
     if gap == 0:
-        _compare(answers, classes, left_out, guess)
+        _compare(ask, classes, left_out, guess)
         return
     at = int(np.argmin(np.abs(_gaps(t, rest, totals[0], totals[1]) - gap)))
     for people, n0, others in zip(classes, (int(t[at]), int(rest[at])), left_out, strict=True):
         scales.append(_Scale([_Cell(people, n0)] + [_Cell(others, None)] * bool(others.size)))
     while any(scale.open for scale in scales):
         weighing = _weighing(scales, hand.rng)
-        at = int(np.argmin(np.abs(weighing.answers - answers.gap(weighing.accepted))))
+        at = int(np.argmin(np.abs(weighing.answers - ask(weighing.accepted))))
         for scale, mask, counts in zip(scales, weighing.masks, weighing.counts, strict=True):
             if mask is not None:
                 scale.learn(mask, int(counts[at]))
 
 
-def _compare(answers: _Answers, classes: list[_Ints], left_out: list[_Ints], guess: NDArray[np.bool_]) -> None:
+def _compare(
+    ask: Callable[[list[_Ints]], float], classes: list[_Ints], left_out: list[_Ints], guess: NDArray[np.bool_]
+) -> None:
     """Finish where all but those left out are in one group: compare each of them with somebody of the other label."""
     alike, advantaged = np.concatenate(classes), None
     for i, people in enumerate(left_out):
         for person in people:
-            gap = answers.gap([np.array([person]), classes[1 - i][:1]])
+            gap = ask([np.array([person]), classes[1 - i][:1]])
             if gap == 0:
                 alike = np.append(alike, person)
             else:
@@ -353,9 +344,3 @@ def _gaps(t: _Ints, rest: _Ints, hits: int, others: int) -> NDArray[np.float64]:
 def _prime(most: int) -> int:
     """Give the largest prime of at most a number that is at least 2."""
     return next(p for p in range(most, 1, -1) if all(p % d for d in range(2, int(p**0.5) + 1)))
-
-
-def _log_choose(n: int, k: _Ints) -> NDArray[np.float64]:
-    log_factorial: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    logs: NDArray[np.float64] = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
-    return logs

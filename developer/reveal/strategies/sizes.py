@@ -19,20 +19,11 @@ def ask_sizes(auditor: Auditor, n: int) -> tuple[int, int]:
 
 
 def group_sizes(gap: float, n: int) -> tuple[int, int]:
-    """Read the group sizes off the gap of the row that accepts one person only.
+    """Read the group sizes, N0 and N1, off the gap of the row that accepts one of n people only; n is at least 2.
 
     Exact, the gap is ``1/N1`` if that person is advantaged and ``-1/N0`` if not. Of these 2 (n - 1) values we
     take the nearest: the right one for an exact answer, and the most likely one under any noise that is
     symmetric and unimodal.
-
-    Parameters
-    ----------
-    gap : the answer.
-    n : the number of people, at least 2.
-
-    Returns
-    -------
-    N0, N1 : each at least 1, with sum n.
     """
     size = np.arange(1, n)
     gaps = np.concatenate([1 / size, -1 / size])

@@ -116,18 +116,10 @@ Choice = tuple[Layout, list[Cut], list[Group]]
 
 def opening(sums: Sums, people: NDArray[np.intp]) -> Choice | None:
     """Ask about as many single people as one row tells while N0 is unknown."""
-    fewest, most, best = 1, min(64, people.size), None
-    while fewest <= most:
-        number = (fewest + most) // 2
-        digits = [Digit(people[i : i + 1], np.ones(1, np.int64), 0, 1) for i in range(number)]
-        layout = sums.fit(digits)
-        if layout is None:
-            most = number - 1
-        else:
-            best, fewest = (layout, digits), number + 1
-    if best is None:
+    block = sums.longest(people, 64)
+    if block is None:
         return None
-    layout, digits = best
+    layout, digits = block
 
     def read(values: Sequence[int]) -> Pieces | None:
         return _by_count([*(digit.people for digit in digits), people[len(digits) :]], values, sums.n0 or 0)
@@ -201,7 +193,9 @@ def _options(group: Group) -> list[Cut]:
         return [by_index(group, number) for number in sizes]
     least = parts_of(g, k)
     if least is None:
-        return [by_subset(group), by_count(group, [1, g - 1])]
+        whole = by_subset(group)
+        assert whole is not None, "else there is a part to count in"
+        return [whole, by_count(group, [1, g - 1])]
     options = [by_count(group, parts(g, least, 2))]
     # Where little room is left, small parts.
     return options + [by_count(group, parts(g, few, 2)) for few in (3, 1) if few < least]
@@ -211,7 +205,7 @@ def final(group: Group) -> Cut | None:
     """Give the cut that ends a group; None for groups too large."""
     if min(group.k, group.size - group.k) == 1:
         return by_index(group, group.size)
-    return by_subset(group) if subset_code(group.size, min(group.k, group.size - group.k)) is not None else None
+    return by_subset(group)
 
 
 def by_count(group: Group, sizes: Sequence[int]) -> Cut:
@@ -248,13 +242,13 @@ def by_index(group: Group, number: int) -> Cut:
     return Cut((Digit(group.people, weights, low, high),), read)
 
 
-def by_subset(group: Group) -> Cut:
-    """Tell all people of a small group at once."""
+def by_subset(group: Group) -> Cut | None:
+    """Tell all people of a group at once; None for groups too large."""
     g, k = group.size, group.k
     fewer = min(k, g - k)
     code = subset_code(g, fewer)
     if code is None:
-        raise ValueError(f"no code for {k} of {g} people")
+        return None
     weights, subsets = code
     total = int(weights.sum())
     sums = (min(subsets), max(subsets)) if k == fewer else (total - max(subsets), total - min(subsets))
@@ -265,10 +259,7 @@ def by_subset(group: Group) -> Cut:
             return None
         inside = np.isin(np.arange(g), subset)
         disadvantaged = inside if k == fewer else ~inside
-        return [
-            Group(group.people[disadvantaged], k),
-            Group(group.people[~disadvantaged], 0),
-        ]
+        return [Group(group.people[disadvantaged], k), Group(group.people[~disadvantaged], 0)]
 
     return Cut((Digit(group.people, weights, *sums),), read)
 
@@ -277,9 +268,7 @@ def by_subset(group: Group) -> Cut:
 def subset_code(g: int, k: int) -> tuple[NDArray[np.int64], dict[int, tuple[int, ...]]] | None:
     """Find g weights such that subsets of k people have different sums, each the least after the ones before.
 
-    Returns
-    -------
-    The weights, (g,), and from each sum to its subset; None where there are more than `SUBSETS` subsets.
+    With them comes the subset of each sum; None where there are more than `SUBSETS` subsets.
     """
     if math.comb(g, k) > SUBSETS:
         return None
@@ -328,7 +317,7 @@ def parts_of(g: int, k: int) -> int | None:
 
 def entropy(g: int, k: int) -> float:
     """Give the bits that tell who the k are."""
-    return float(_log2_comb(np.array([g]), np.array([k]))[0])
+    return float(_log2_comb(g, np.array(k)))
 
 
 @cache
@@ -344,14 +333,13 @@ def count_range(g: int, k: int, s: int) -> tuple[int, int]:
 def count_law(g: int, k: int, s: int) -> NDArray[np.float64]:
     """Give the hypergeometric probabilities of all counts from ``max(0, k - (g - s))`` to ``min(k, s)``."""
     v = np.arange(max(0, k - (g - s)), min(k, s) + 1)
-    logs = _log2_comb(np.full(v.size, s), v) + _log2_comb(np.full(v.size, g - s), k - v)
-    p: NDArray[np.float64] = np.exp2(logs - _log2_comb(np.array([g]), np.array([k])))
+    p: NDArray[np.float64] = np.exp2(_log2_comb(s, v) + _log2_comb(g - s, k - v) - entropy(g, k))
     p /= p.sum()
     return p
 
 
-def _log2_comb(g: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
-    table = _log2_factorials(max(int(g.max()), 1).bit_length())
+def _log2_comb(g: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
+    table = _log2_factorials(max(g, 1).bit_length())
     value: NDArray[np.float64] = table[g] - table[k] - table[g - k]
     return value
 

@@ -1,6 +1,7 @@
 """What a strategy is given, what it may ask, and what it gives back."""
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -168,7 +169,7 @@ class Strategy:
     ----------
     name : as players choose it.
     play : the strategy itself.
-    counts : from n to the numbers m of metric queries it can be played with.
+    counts : from n to the numbers m of metric queries it can be played with; any where nothing is said.
     metrics : what it reads.
     decoders : what it can be combined with, its own first; none where it reads the answers directly.
     size_queries : how many size queries it asks besides the m, at most.
@@ -181,7 +182,7 @@ class Strategy:
 
     name: str
     play: Callable[[Hand], Reveal]
-    counts: Callable[[int], range]
+    counts: Callable[[int], range] = lambda _: range(1, sys.maxsize)
     metrics: frozenset[str] = SIGNED
     decoders: tuple[str, ...] = ()
     size_queries: int = 0

@@ -27,6 +27,7 @@ tried.
 
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -84,7 +85,7 @@ class Layout:
     Attributes
     ----------
     digits : the lowest first.
-    places : what the digits' weights are multiplied by, in units of 2^-exponent.
+    weights : (n,), the digits' weights together, in units of 2^-exponent.
     exponent : e.
     spare : how many values each place has that its digit never takes.
     anchor : each anchor's weight, in the same units.
@@ -92,7 +93,7 @@ class Layout:
     """
 
     digits: tuple[Digit, ...]
-    places: tuple[int, ...]
+    weights: Integers
     exponent: int
     spare: int
     anchor: int
@@ -233,18 +234,31 @@ class Sums:
                     return layout
         return None
 
+    def longest(self, people: NDArray[np.intp], most: int) -> tuple[Layout, list[Digit]] | None:
+        """Find the longest block of people, so many at most, of whom one answer tells each: with a digit for each."""
+        best, fewest, most = None, 1, min(most, people.size)
+        while fewest <= most:
+            length = (fewest + most) // 2
+            digits = [Digit(people[i : i + 1], np.ones(1, np.int64), 0, 1) for i in range(length)]
+            layout = self.fit(digits)
+            if layout is None:
+                most = length - 1
+            else:
+                best, fewest = (layout, digits), length + 1
+        return best
+
     def _lay(self, digits: Sequence[Digit], spare: int) -> Layout | None:
         radices = [digit.radix + spare for digit in digits]
-        places = list(itertools.accumulate(radices[:-1], lambda a, b: a * b, initial=1))
+        places = list(itertools.accumulate(radices[:-1], operator.mul, initial=1))
         least = sum(place * digit.low for place, digit in zip(places, digits, strict=True))
         most = sum(place * digit.high for place, digit in zip(places, digits, strict=True))
         total = sum(place * int(digit.weights.sum()) for place, digit in zip(places, digits, strict=True))
         if total > LONGEST or most > LONGEST:
             return None
-        row = np.zeros(self.people, np.int64)
+        weights = np.zeros(self.people, np.int64)
         for place, digit in zip(places, digits, strict=True):
-            row[digit.people] += place * digit.weights
-        widest = int(row.max())
+            weights[digit.people] += place * digit.weights
+        widest = int(weights.max())
         room = 0
         if self.worlds[0].coarse is None:
             valid = math.prod(digit.radix for digit in digits)
@@ -254,7 +268,7 @@ class Sums:
             widest << self._coarse_exponent > self._width << exponent or room >= 1 << exponent - self._coarse_exponent
         ):
             exponent += 1
-        layout = Layout(tuple(digits), tuple(places), exponent, spare, 0, least, most)
+        layout = Layout(tuple(digits), weights, exponent, spare, 0, least, most)
         while self.absolute and self.anchors.size and (anchor := self._anchoring(layout)):
             if anchor << self._coarse_exponent <= self._width << layout.exponent:
                 return replace(layout, anchor=anchor)
@@ -281,21 +295,13 @@ class Sums:
         return weight
 
     def _row(self, layout: Layout) -> Integers:
-        row = self._coarse << (layout.exponent - self._coarse_exponent)
-        for place, digit in zip(layout.places, layout.digits, strict=True):
-            row[digit.people] += place * digit.weights
+        row = layout.weights + (self._coarse << (layout.exponent - self._coarse_exponent))
         row[self.anchors] += layout.anchor
         return row
 
     def _total(self, layout: Layout) -> int:
-        weights = sum(
-            place * int(digit.weights.sum()) for place, digit in zip(layout.places, layout.digits, strict=True)
-        )
-        return (
-            (self._coarse_total << (layout.exponent - self._coarse_exponent))
-            + weights
-            + layout.anchor * self.anchors.size
-        )
+        coarse = self._coarse_total << (layout.exponent - self._coarse_exponent)
+        return coarse + int(layout.weights.sum()) + layout.anchor * self.anchors.size
 
     def _tolerances(
         self, layout: Layout, total: int, hopeful: bool = False
@@ -375,10 +381,9 @@ class Sums:
             sizes = sorted({size for world in worlds for size in (world.n0, self.people - world.n0)})
             worlds = tuple(World(size, None) for size in sizes)
         # Two readings of C in one size are as good as none.
-        if len({world.n0 for world in worlds}) < len(worlds):
-            worlds = tuple(World(size, None) for size in dict.fromkeys(world.n0 for world in worlds))
-        if any(world.coarse is None for world in worlds):
-            worlds = tuple(replace(world, coarse=None) for world in worlds)
+        different = dict.fromkeys(world.n0 for world in worlds)
+        if len(different) < len(worlds) or any(world.coarse is None for world in worlds):
+            worlds = tuple(World(size, None) for size in different)
         if len(worlds) < before:
             self._fruitless = self._need = 0
         else:
@@ -458,15 +463,11 @@ class Sums:
         return answer
 
     def reveal(self, share: NDArray[np.float64]) -> Reveal:
-        """Guess everybody from what is known.
+        """Guess everybody from the probability to be disadvantaged (or in beta), (n,), NaN where nothing is known.
 
         Where a group of people is known by its count alone, all of it goes to the class that gains balanced accuracy:
         disadvantaged where their share is above that of everybody. Where the two are equal, or sizes unknown, the
         guess made without any query stands.
-
-        Parameters
-        ----------
-        share : (n,), the probability to be disadvantaged (or in beta); NaN where nothing is known.
         """
         n, n0 = self.people, self.n0
         prior = self._hand.prior().astype(np.bool_)
@@ -484,13 +485,8 @@ class Sums:
 
 
 def answers_needed(n: int, n0: int, bits: float) -> int:
-    """Bound from below how many answers tell who the n0 disadvantaged among n people are.
+    """Bound from below how many answers, each of so many bits at most, tell who the n0 disadvantaged of n people are.
 
     They are one of C(n, n0) sets, so that fewer than ``log2 C(n, n0) / bits`` answers cannot do, whatever is asked.
-
-    Parameters
-    ----------
-    n, n0 : numbers of people; 0 <= n0 <= n.
-    bits : what one answer tells at most, above 0.
     """
     return math.ceil(math.log2(math.comb(n, n0)) / bits)

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from developer.reveal.decode.likelihood import law_of, size_prior
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Hand, Reveal, Terms, aimed
-from fairwall.laws.noise import Law
 
 _BY_SIGN = ("nothing", "attributes", "any", "choices")
 """What noise is on where the sign is what there is to read; from choices nothing is."""
@@ -41,26 +40,26 @@ def play(hand: Hand) -> Reveal:
 
 
 def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
-    """Return the log-odds of a disadvantaged to an advantaged target, by answers and sizes alone.
+    """Return the log-odds of a disadvantaged to an advantaged target, one of n people, by answers and sizes alone.
 
-    Parameters
-    ----------
-    gaps : (m,), the answers to the row that accepts the target alone, m times in one batch.
-    n : people.
-    terms : what is public; all of epsilon went into the batch.
+    The gaps, (m,), answer the row that accepts the target alone, m times in one batch; all of epsilon went into it.
     """
     if terms.noise_on in _BY_SIGN or math.isinf(terms.epsilon):
         return -math.inf if np.median(gaps) > 0 else math.inf
     weights = _size_weights(n) if terms.n0 is None else (np.arange(1, n) == terms.n0).astype(np.float64)
     if terms.noise_on in ("sums", "cube"):
         return _from_sums(gaps, n, weights)
-    found = [
-        (
-            math.log(weights[n0 - 1] * (1 if terms.n0 else n0)) + float(law.log_density(gaps + 1 / n0).sum()),
-            math.log(weights[n0 - 1] * (1 if terms.n0 else n1)) + float(law.log_density(gaps - 1 / n1).sum()),
+    found = []
+    for n0 in (np.flatnonzero(weights) + 1).tolist():
+        n1, weight = n - n0, weights[n0 - 1]
+        law = law_of(terms, n0=n0, n1=n1, queries=len(gaps), epsilon=terms.epsilon)
+        assert law is not None
+        found.append(
+            (
+                math.log(weight * (1 if terms.n0 else n0)) + float(law.log_density(gaps + 1 / n0).sum()),
+                math.log(weight * (1 if terms.n0 else n1)) + float(law.log_density(gaps - 1 / n1).sum()),
+            )
         )
-        for n0, n1, law in _laws(n, len(gaps), weights, terms)
-    ]
     disadvantaged, advantaged = np.logaddexp.reduce(np.array(found), axis=0)
     # Answers that fit neither say nothing.
     return float(disadvantaged - advantaged) if np.isfinite(disadvantaged) or np.isfinite(advantaged) else 0.0
@@ -76,15 +75,6 @@ def _size_weights(n: int) -> NDArray[np.float64]:
     weights: NDArray[np.float64] = size_prior(n) / np.arange(1, n)
     weights /= weights.sum()
     return weights
-
-
-def _laws(n: int, m: int, weights: NDArray[np.float64], terms: Terms) -> list[tuple[int, int, Law]]:
-    laws = []
-    for n0 in (np.flatnonzero(weights) + 1).tolist():
-        law = law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.epsilon)
-        assert law is not None
-        laws.append((n0, n - n0, law))
-    return laws
 
 
 def _from_sums(gaps: NDArray[np.float64], n: int, weights: NDArray[np.float64]) -> float:

@@ -49,7 +49,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.strategies.strategy import Auditor, Hand, Reveal, everyone
+from developer.reveal.strategies.one_by_one import OneByOne, OutOfQueries, log_choose
+from developer.reveal.strategies.strategy import Hand, Reveal, everyone
 
 THRESHOLD = 0.1
 """The limit that audits publish where nobody says otherwise."""
@@ -64,23 +65,8 @@ _LEAST_WINDOW = 8
 """The fewest people among whom a row shall be able to split."""
 
 
-class _OutOfQueries(Exception):
-    """There is no verdict left to ask for."""
-
-
-class _Verdicts:
-    """Asks for one verdict after another, as many as there may be."""
-
-    def __init__(self, auditor: Auditor, most: int) -> None:
-        self._auditor = auditor
-        self._left = most
-
-    def fails(self, row: NDArray[np.float64]) -> bool:
-        """Ask about one row, (n,)."""
-        if self._left <= 0:
-            raise _OutOfQueries
-        self._left -= 1
-        return bool(self._auditor.gaps(row[np.newaxis])[0] > 0.5)
+_Fails = Callable[[NDArray[np.float64]], bool]
+"""Asks for the verdict about one row, (n,)."""
 
 
 @dataclass
@@ -113,15 +99,18 @@ def play(hand: Hand, threshold: float = THRESHOLD) -> Reveal:
     if hand.perturbation < 1:
         raise ValueError("strategy verdicts needs free rows: a perturbation of 1")
     known = _Known(np.full(hand.people, -1, np.int8))
-    with suppress(_OutOfQueries):
+    with suppress(OutOfQueries):
         _find_out(hand, threshold, known)
     return _guess(hand, known)
 
 
 def _find_out(hand: Hand, threshold: float, known: _Known) -> None:
-    n = hand.people
-    verdicts = _Verdicts(hand.auditor, hand.queries)
-    row, n_m, x = _calibrated(hand, verdicts, threshold)
+    n, verdicts = hand.people, OneByOne(hand)
+
+    def fails(row: NDArray[np.float64]) -> bool:
+        return verdicts.ask(row) > 0.5
+
+    row, n_m, x = _calibrated(hand, fails, threshold)
     n_p, c = n - n_m, 1 / n_m + 1 / (n - n_m)
     gap = _gap(n, row, n_m, x)
     step = _step(n, n_m, threshold, gap)
@@ -131,23 +120,23 @@ def _find_out(hand: Hand, threshold: float, known: _Known) -> None:
 
     def first(weights: NDArray[np.float64], tau: float) -> bool:
         beta = (threshold - rho * (weights.sum() / n_p - c * tau)) / gap
-        return not verdicts.fails(np.clip(beta * row + rho * weights, 0, 1))
+        return not fails(np.clip(beta * row + rho * weights, 0, 1))
 
     def second(weights: NDArray[np.float64], tau: float) -> bool:
         lever = (known.in_m == 1) & (row == 0)
         beta = (threshold + rho * (weights.sum() / n_p - c * tau)) * n_m / np.count_nonzero(lever)
-        return verdicts.fails(np.clip(beta * lever + rho * weights, 0, 1))
+        return fails(np.clip(beta * lever + rho * weights, 0, 1))
 
     window = int(math.log2(step / _LEAST_STEP))
     _search(known, rejected, window, first)
     _search(known, accepted, window, second)
 
 
-def _calibrated(hand: Hand, verdicts: _Verdicts, threshold: float) -> tuple[NDArray[np.float64], int, int]:
+def _calibrated(hand: Hand, fails: _Fails, threshold: float) -> tuple[NDArray[np.float64], int, int]:
     """Give a 0/1 row whose gap is above the limit, the size of M, and how many of M it accepts (steps 1 to 3)."""
     for row in _halves(hand):
-        if verdicts.fails(row):
-            for n_m, x in _sizes(verdicts, row, threshold, hand.terms.n0):
+        if fails(row):
+            for n_m, x in _sizes(fails, row, threshold, hand.terms.n0):
                 return row, n_m, x
     raise AssertionError("there is always another half")
 
@@ -174,9 +163,7 @@ def _step(n: int, n_m: int, threshold: float, gap: float) -> float:
     return min(1 / n_m + 1 / (n - n_m), threshold, gap - threshold)
 
 
-def _sizes(
-    verdicts: _Verdicts, row: NDArray[np.float64], threshold: float, n0: int | None
-) -> Iterator[tuple[int, int]]:
+def _sizes(fails: _Fails, row: NDArray[np.float64], threshold: float, n0: int | None) -> Iterator[tuple[int, int]]:
     """Find the size of M and how many of M the row accepts; yields one pair, or none where rounding is in the way."""
     n = row.size
     n_m, x, likely = _worlds(n, int(row.sum()), n0)
@@ -186,7 +173,7 @@ def _sizes(
     if not gaps.size:
         return
     # Both by probability and by number, so that an unlikely world takes no more than a few verdicts more.
-    found = _located(gaps, likely / likely.sum() + 1 / likely.size, lambda t: verdicts.fails(threshold / t * row))
+    found = _located(gaps, likely / likely.sum() + 1 / likely.size, lambda t: fails(threshold / t * row))
     n_m, x, gap = n_m[found], x[found], float(gaps[found[0]])
     if _step(n, int(n_m[0]), threshold, gap) < _LEAST_STEP * 2**_LEAST_WINDOW:
         return
@@ -195,7 +182,7 @@ def _sizes(
         toggled = row.copy()
         toggled[np.argmin(row)] = s
         either = np.concatenate([gap + s / (n - n_m), gap - s / n_m])
-        at = _located(either, np.ones(either.size), lambda t: verdicts.fails(threshold / t * toggled)) % n_m.size
+        at = _located(either, np.ones(either.size), lambda t: fails(threshold / t * toggled)) % n_m.size
         n_m, x = n_m[at], x[at]
     if n_m.size == 1:
         yield int(n_m[0]), int(x[0])
@@ -209,12 +196,6 @@ def _worlds(n: int, accepted: int, n0: int | None) -> tuple[NDArray[np.int64], N
     numbers = np.maximum(most - least + 1, 0)
     n_m = np.repeat(sizes, numbers)
     x = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers - least, numbers)
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-
-    def log_choose(top: NDArray[np.int64] | int, k: NDArray[np.int64]) -> NDArray[np.float64]:
-        logs: NDArray[np.float64] = log_factorial[top] - log_factorial[k] - log_factorial[top - k]
-        return logs
-
     return n_m, x, np.exp(log_choose(accepted, x) + log_choose(n - accepted, n_m - x) - log_choose(n, n_m))
 
 

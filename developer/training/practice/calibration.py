@@ -78,8 +78,7 @@ def curve(counts: NDArray[np.float64]) -> Curve:
 
     Parameters
     ----------
-    counts : ndarray, shape (2, bins)
-        By label and bin of scores, at least 0.
+    counts : (2, bins), by label and bin of scores, at least 0.
     """
     from sklearn.isotonic import IsotonicRegression
 

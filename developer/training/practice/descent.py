@@ -1,4 +1,4 @@
-"""DP-SGD for the practices, with what stands beside it in the accounting (Abadi et al., CCS 2016).
+"""DP-SGD for the practices, with what stands beside it in the accounting (Abadi et al., CCS 2016); and by it alone.
 
 Gaussian releases of all rows that a practice makes beside the training steps go into one composition with them: their
 privacy loss is that of one Gaussian release whose sensitivity over standard deviation is the root of the sum of squares
@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from developer.training.model import Budget, People, Spent, Step
-from developer.training.practice.practice import Task
+from developer.training.practice.practice import Halved, Practised, Task
 from fairwall.errors import UserError
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.private import Private, epsilon_spent, noise_multiplier
 from fairwall.learning.training import Recipe
 from fairwall.learning.training import train as fit
+
+SMALLER, MORE = 8, 4
+"""Subsampling: how many times smaller a batch is than the recipe's, and how many times more steps there are."""
 
 
 @dataclass(frozen=True)
@@ -116,3 +119,35 @@ def descent(
         beyond = ", with what else is told about the rows" if beside > 0 else ""
         raise UserError(f"epsilon = {budget.epsilon:g}: no noise of up to 1,000 norms keeps it{beyond}") from none
     return Descent(recipe, rate, noise, settings.clip, beside, budget.delta, strata)
+
+
+def plain(task: Task) -> Practised:
+    """Train by DP-SGD, and decide at 1/2: the private network as it is, against which every practice is held."""
+    steps = descent(task)
+    return Practised(Halved(steps.fit(task.people, task.seed)), (steps.step,), steps.spent)
+
+
+def adaptive_clipping(task: Task) -> Practised:
+    """Train at a norm that is adapted with each step, and starts at the task's ([SD], VII-D).
+
+    The clipping norm follows the median of the gradients' norms (Andrew, Thakkar, McMahan, Ramaswamy, NeurIPS 2021). A
+    step releases, beside the gradient, a noisy count of rows below the norm; both are one Gaussian release at the noise
+    multiplier that is accounted for (`fairwall.learning.private`).
+    """
+    steps = descent(task)
+    step = replace(steps.step, what=f"{steps.named}; with the gradient, a count of rows below the clipping norm")
+    return Practised(Halved(steps.fit(task.people, task.seed, adaptive=True)), (step,), steps.spent)
+
+
+def subsampling(task: Task) -> Practised:
+    """Train in many small batches, instead of few large ones: privacy amplified by subsampling ([SD], VII-B).
+
+    A step that reads a row with probability q at noise z costs the row about q times what it would cost at q = 1; the
+    step says what full batches would cost at the same noise. All rows have one q, so that this favours no group,
+    whatever the paper says of "overrepresented" ones; `rates` varies q by group.
+    """
+    recipe = task.settings.recipe
+    small = replace(recipe, batch_size=max(recipe.batch_size // SMALLER, 1), steps=MORE * recipe.steps)
+    steps = descent(task, recipe=small)
+    step = replace(steps.step, what=f"{steps.named}; full batches at this noise: epsilon {steps.epsilon(1.0):.3g}")
+    return Practised(Halved(steps.fit(task.people, task.seed)), (step,), steps.spent)

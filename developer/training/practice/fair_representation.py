@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from developer.training.groups import GroupSums, held_sums
 from developer.training.model import People, Step
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import Practised, Task, at_half
+from developer.training.practice.practice import Halved, Practised, Task
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
-from fairwall.learning.ensemble import Ensemble
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,23 +44,14 @@ class Representation:
 
 
 @dataclass(frozen=True, eq=False)
-class Represented:
-    """A network of represented rows, which decides 1 from 1/2 on."""
+class Represented(Halved):
+    """A network of represented rows."""
 
-    network: Ensemble
     representation: Representation
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute the probability of label 1."""
-        return np.asarray(self.network.scores(self.representation(features))[0])
-
-    def decisions(
-        self,
-        features: NDArray[np.float64],
-        protected: NDArray[np.uint8] | None = None,  # noqa: ARG002
-    ) -> NDArray[np.float64]:
-        """Decide, with probability 0 or 1."""
-        return at_half(self.scores(features))
+        return super().scores(self.representation(features))
 
 
 def train(task: Task) -> Practised:

@@ -28,13 +28,7 @@ MIDDLES: NDArray[np.float64] = (np.arange(BINS) + 0.5) / BINS
 def count(
     scores: NDArray[np.float64], labels: NDArray[np.uint8], groups: NDArray[np.uint8] | None
 ) -> NDArray[np.float64]:
-    """Count the rows of each group, label and bin of scores.
-
-    Returns
-    -------
-    ndarray
-        Shape (2, 2, BINS); (1, 2, BINS) without groups.
-    """
+    """Count the rows of each group, label and bin of scores: (2, 2, BINS); (1, 2, BINS) without groups."""
     bins = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
     parts = 1 if groups is None else 2
     cells = (0 if groups is None else groups.astype(np.intp) * 2 * BINS) + labels.astype(np.intp) * BINS + bins

@@ -131,15 +131,15 @@ class Practice:
 
     Attributes
     ----------
+    train : trains a network by it.
     title : in a few words.
     trades : what it trades, in one line.
     groups : whether it needs every row's group.
     public : whether it needs public rows.
-    train : trains a network by it.
     """
 
+    train: Callable[[Task], Practised]
     title: str
     trades: str
-    groups: bool
-    public: bool
-    train: Callable[[Task], Practised]
+    groups: bool = False
+    public: bool = False

@@ -119,13 +119,7 @@ def train(task: Task) -> Practised:
 def synthesise(
     features: NDArray[np.float64], labels: NDArray[np.uint8], columns: Columns, spent: Spent
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]] | None:
-    """Draw about as many rows as there are, by AIM.
-
-    Returns
-    -------
-    tuple of ndarray
-        Features and labels; None if AIM made no row.
-    """
+    """Draw about as many rows as there are, features and labels, by AIM; None if it made no row."""
     import opendp.prelude as dp
     import polars as pl
 

@@ -72,8 +72,7 @@ def rules(counts: NDArray[np.float64]) -> tuple[Rule, Rule]:
 
     Parameters
     ----------
-    counts : ndarray, shape (2, 2, bins)
-        By group, label and bin of scores, at least 0; rounded to whole rows.
+    counts : (2, 2, bins), by group, label and bin of scores, at least 0; rounded to whole rows.
     """
     from fairlearn.postprocessing import ThresholdOptimizer
     from sklearn.base import BaseEstimator

@@ -93,13 +93,17 @@ def wait_for_the_end(seat: Seat) -> None:
         pass
 
 
-def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
+def deals(
+    take: Callable[..., Iterator[_Part]], request: Callable[..., Message]
+) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
     """Pull deals until the run is over.
 
     Parameters
     ----------
     take : callable
-        Called with the id of the last deal; returns the stream of parts.
+        The referee's method, which streams a deal's parts.
+    request : callable
+        What it is asked with, made of the id of the last deal.
 
     Yields
     ------
@@ -109,7 +113,7 @@ def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[st
     """
     last = ""
     while True:
-        parts = take(last)
+        parts = take(request(after_deal_id=last), timeout=CALL_SECONDS)
         first: Any = next(parts)
         if first.WhichOneof("part") == "turn":
             next(parts, None)  # nothing follows, and the call has ended on both sides

@@ -11,8 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from adversary.attacks import ATTACKS, Attack, Evidence
+from adversary.attacks.attack import LEAST
 from adversary.attacks.meta import STRENGTHS, meta_classifier
-from adversary.attacks.threshold_test import LEAST, threshold
+from adversary.attacks.threshold_test import threshold
 
 PROBES = 120
 WITH_SHADOWS = [name for name, attack in ATTACKS.items() if attack.shadows]

@@ -24,9 +24,8 @@ from developer.training.practice import (
     Task,
     descent,
     fair_representation,
-    group_epsilon,
     histogram,
-    oversampling,
+    rates,
 )
 from fairwall.errors import UserError
 from fairwall.learning.batches import Batches, Poisson
@@ -162,7 +161,7 @@ def test_a_practice_is_a_function_of_its_seed_and_keeps_the_budget(name: str, do
     for step in first.steps:
         assert 0 < step.epsilon <= first.spent.epsilon
         assert step.delta <= BUDGET.delta
-    allowed = group_epsilon.RATIO if name == "group-epsilon" else 1.0
+    allowed = rates.RATIO if name == "group-epsilon" else 1.0
     assert 0.7 * BUDGET.epsilon < first.spent.epsilon <= allowed * BUDGET.epsilon
 
 
@@ -180,14 +179,14 @@ def test_each_group_is_promised_what_is_done_to_its_rows(done: Done) -> None:
         assert made.spent == made.by_group[0]
         assert [step.of for step in made.steps] == ["disadvantaged", "advantaged"]
     # The budget holds for the disadvantaged in the one, and not in the other.
-    assert BUDGET.epsilon < made.spent.epsilon <= group_epsilon.RATIO * BUDGET.epsilon
+    assert BUDGET.epsilon < made.spent.epsilon <= rates.RATIO * BUDGET.epsilon
 
 
 def test_oversampling_without_more_noise_is_caught(done: Done) -> None:
     """Broken: noise for the usual rate, twice as many of one group's rows, and the usual rate's epsilon."""
     given = task()
     steps = descent.descent(given, strata=2)
-    made = oversampling.by_rates(given, steps, (2 * steps.rate, steps.rate))
+    made = rates.by_rates(given, steps, (2 * steps.rate, steps.rate))
     assert done.epsilon() > 1.2 * steps.spent.epsilon
     # Accounting by group tells, as it follows the rates that there are.
     assert made.spent.epsilon >= done.epsilon()
@@ -197,7 +196,7 @@ def test_oversampling_without_more_noise_is_caught(done: Done) -> None:
 def test_what_a_step_divides_by_does_not_tell_the_groups_sizes(done: Done) -> None:
     _, group = people()
     for protected in (group, 1 - group):
-        oversampling.train(task(protected=protected))
+        rates.oversampling(task(protected=protected))
     ((_, first, *_), (_, second, *_)) = done.steps
     assert getattr(first, "expected", 0) == getattr(second, "expected", 1) == 120
 

@@ -73,7 +73,7 @@ def test_every_small_world_is_read(metric: str, n: int) -> None:
             for value, gap in zip(found, expected, strict=True):
                 assert value == pytest.approx(float(abs(gap) if play.absolute else gap), abs=1e-15)
             for person in range(size):
-                (answer,) = answers(metric, y, a, play.size_row(alone(size, person), base))
+                (answer,) = answers(metric, y, a, play.size_row(alone(size, person), lambda: base))
                 told = play.size_gap(float(answer))
                 n0, n1 = group_sizes(told, size)
                 own = a[play.reached] == a[play.reached][person]
@@ -170,7 +170,7 @@ def test_near_the_base_model_the_other_strata_is_subtracted_from_a_sum() -> None
             expected = [float(abs(sp(row, a[play.reached]))) for row in weights]
             # 2^-52 by the argument, and what rounds in the two means and in their difference.
             assert read(play, y, a, weights, base) == pytest.approx(expected, abs=2**-52 + 3 * 2**-53)
-            row = play.size_row(alone(len(weights[0]), 1), base)
+            row = play.size_row(alone(len(weights[0]), 1), base.copy)
             reference = float(answers("eodds_sum", y, a, play.reference(base))[0])
             told = play.size_gap(float(answers("eodds_sum", y, a, row)[0]), reference)
             own = (a[play.reached] == a[play.reached][1]).sum()
@@ -211,7 +211,7 @@ class Translated:
     def size(self, row: NDArray[np.float64]) -> float:
         if self._play.needs_reference:
             self._reference = float(self._ask(self._play.reference(self._base))[0])
-        gap = self._play.size_gap(float(self._ask(self._play.size_row(row, self._base))[0]), self._reference)
+        gap = self._play.size_gap(float(self._ask(self._play.size_row(row, lambda: self._base))[0]), self._reference)
         self._sizes = group_sizes(gap, row.size)
         return gap
 
