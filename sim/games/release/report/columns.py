@@ -77,14 +77,19 @@ def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> lis
     """Lay out models and guesses, a row a cell."""
     starred = any(cell.scenario.release.split == UNIFORM_AT_K_BASED for cell in sweep.cells)
     star = ["uniform*: at the epsilon that k-based gives the protected column."] if starred else []
-    notes = (
+    controls = (
         "Means over trials. clean: attributes as they are (NonDP). dropped: no sensitive column. constant: the "
-        "commoner label for everybody.",
-        *star,
+        "commoner label for everybody."
     )
     known = sorted(cell["leakage_baseline"] for cell in summary) or [0.0]
-    low, high = f"{known[0]:.1f}", f"{known[-1]:.1f}"
-    commoner = f"Calling everybody by the commoner group is right for {low if low == high else f'{low} to {high}'}%."
+    commoner = " to ".join(dict.fromkeys(f"{share:.1f}" for share in (known[0], known[-1])))
+    said = [
+        "Means over trials, of the model on clean test rows.",
+        f"Calling everybody by the commoner group is right for {commoner}%.",
+    ]
     columns = (Measure[Line]("trials"), *MEASURES.values())
-    caption = " ".join(["Means over trials, of the model on clean test rows.", commoner, *star])
-    return [Sheet("cells", "Models and guesses", swept_in(sweep), summary, columns, notes, caption)]
+    return [
+        Sheet(
+            "cells", "Models and guesses", swept_in(sweep), summary, columns, (controls, *star), " ".join(said + star)
+        )
+    ]

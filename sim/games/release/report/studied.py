@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
 from rich.text import Text
 
-from sim.games.release.questions import Answers, Effect
+from sim.games.release.questions import Answers, Effect, Standing
 from sim.games.release.report.columns import MEASURES, change
 from sim.games.release.report.verdicts import ASKED, Verdict, protocol_title, verdicts
+from sim.report.cells import Swept
+from sim.report.columns import Measure, Sheet
 from sim.report.notation import MISSING
 from sim.report.page import Section
-from sim.report.tables import Column, PageTable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,15 +33,17 @@ def sections(data: str, told: Told, figures: Sequence[Figure]) -> tuple[Section,
     for verdict, found in _by_question(own):
         said.append(f"{verdict.question}: {ASKED[verdict.question]} Paper: {verdict.claim}.")
         said += [f"{verdict.question}, {label or 'here'}: {text}" for label, text in found]
-    changes, ranks = _changes(own), _ranks(own)
+    changes = _changes(own)
+    standings = [(label, each) for label, answered in own for each in answered.standings]
+    ranks = Sheet("", "", Swept(()), standings, _RANKS, linked=False)
     place = "".join(letter if letter.isalnum() else "-" for letter in data)
     made = []
     # A single cell is no study.
     if changes.rows or ranks.rows:
-        table = changes if changes.rows else None
+        table = changes.on_page() if changes.rows else None
         made.append(Section(f"questions-{place}", f"The paper's questions on {data}", conclusions=said, table=table))
     if ranks.rows:
-        made.append(Section(f"protocols-{place}", f"Protocols on {data}", table=ranks))
+        made.append(Section(f"protocols-{place}", f"Protocols on {data}", table=ranks.on_page()))
     if figures:
         made.append(Section(f"figures-{place}", f"Figures of {data}", figures=figures))
     return tuple(made)
@@ -63,68 +67,57 @@ def _by_question(told: Told) -> Iterator[tuple[Verdict, list[tuple[str, str]]]]:
     yield from gathered.values()
 
 
-def _changes(told: Told) -> PageTable:
+_OF: Measure[Any] = Measure("of", of=lambda row: row[0], words=True, when=lambda rows: any(row[0] for row in rows))
+"""Whose a row is, where there are several."""
+
+_RELEASED, _DROPPED = "RQ1: a release instead of clean values", "columns dropped"
+_HEADS = {_RELEASED: ("change", "worst cell", "better", "seeds"), _DROPPED: ("change",)}
+
+
+def _changes(told: Told) -> Sheet[Any]:
     """Lay out RQ1's and RQ2's changes, a row a metric."""
-    rows: list[tuple[str, Answers, str]] = []
+    rows: list[tuple[str, str, dict[str, Effect]]] = []
     for label, answered in told:
-        every = (*answered.released, *(effect for found in answered.split.values() for effect in found))
-        rows += [(label, answered, key) for key in MEASURES if any(effect.metric == key for effect in every)]
-    splits = dict.fromkeys(split for _, answered in told for split in answered.split)
-
-    def of(effects: Sequence[Effect], metric: str) -> Effect | None:
-        return next((effect for effect in effects if effect.metric == metric), None)
-
-    released = [of(answered.released, metric) for _, answered, metric in rows]
-    dropped = [of(answered.dropped, metric) for _, answered, metric in rows]
-    columns = [
-        *_labels([label for label, *_ in rows]),
-        Column("metric", [MEASURES[metric].head for *_, metric in rows], numeric=False),
-        *_effect_columns("RQ1: a release instead of clean values", released, worst=True),
-    ]
-    if any(dropped):
-        columns.append(Column("change", [_change(each) for each in dropped], group="columns dropped"))
-    for split in splits:
-        found = [of(answered.split.get(split, ()), metric) for _, answered, metric in rows]
-        columns += _effect_columns(f"RQ2: k-based instead of {split}", found)
+        against = {f"RQ2: k-based instead of {split}": found for split, found in answered.split.items()}
+        sides = {_RELEASED: answered.released, _DROPPED: answered.dropped, **against}
+        for metric in MEASURES:
+            effects = {group: found[metric] for group, found in sides.items() if metric in found}
+            if effects.keys() - {_DROPPED}:
+                rows.append((label, metric, effects))
+    columns = [_OF, Measure[Any]("metric", of=lambda row: MEASURES[row[1]].head, words=True)]
+    groups = dict.fromkeys((_RELEASED, *(group for *_, effects in rows for group in effects)))
+    for group in sorted(groups, key=lambda group: group not in _HEADS):
+        for head in _HEADS.get(group, ("change", "better", "seeds")):
+            columns.append(Measure(head, of=partial(_said, group, head), group=group))
     better = "± one standard error over seeds. Better: in so many cells; in brackets, clearly better and clearly worse."
-    return PageTable(columns, (better,))
+    return Sheet("", "", Swept(()), rows, columns, (better,), linked=False)
 
 
-def _effect_columns(group: str, effects: Sequence[Effect | None], *, worst: bool = False) -> Iterator[Column]:
-    yield Column("change", [_change(each) for each in effects], group=group)
-    if worst:
-        texts = [MISSING if each is None else change(each.metric, each.worst, finer=1) for each in effects]
-        yield Column("worst cell", texts, group=group)
-    better = [
-        MISSING if each is None else f"{each.better} of {each.cells} ({each.clearly_better}, {each.clearly_worse})"
-        for each in effects
-    ]
-    yield Column("better", better, group=group)
-    yield Column("seeds", [MISSING if each is None else str(each.seeds) for each in effects], group=group)
-
-
-def _change(effect: Effect | None) -> str:
+def _said(group: str, head: str, row: tuple[str, str, Mapping[str, Effect]]) -> str:
+    _, metric, effects = row
+    effect = effects.get(group)
     if effect is None:
         return MISSING
-    error = "" if effect.error is None else f" ± {change(effect.metric, effect.error, finer=1).lstrip('+')}"
-    return change(effect.metric, effect.mean, finer=1) + error
+    error = "" if effect.error is None else f" ± {change(metric, effect.error, finer=1).lstrip('+')}"
+    return {
+        "change": change(metric, effect.mean, finer=1) + error,
+        "worst cell": change(metric, effect.worst, finer=1),
+        "better": f"{effect.better} of {effect.cells} ({effect.clearly_better}, {effect.clearly_worse})",
+        "seeds": str(effect.seeds),
+    }[head]
 
 
-def _ranks(told: Told) -> PageTable:
-    """Lay out RQ3's ranks, a row a protocol."""
-    rows = [(label, each) for label, answered in told for each in answered.standings]
-    columns = [
-        *_labels([label for label, *_ in rows]),
-        Column("protocol", [protocol_title(each.protocol) for _, each in rows], numeric=False),
-    ]
-    for kind in ("trade-off", "utility", "fairness"):
-        columns.append(Column(kind, [f"{each.ranks[kind]:.2f}" for _, each in rows], group="mean rank"))
-    ahead = [", ".join(map(protocol_title, sorted(each.ahead["trade-off"]))) or MISSING for _, each in rows]
-    columns.append(Column("clearly ahead by trade-off", ahead, numeric=False))
-    return PageTable(columns)
-
-
-def _labels(labels: Sequence[str]) -> Iterator[Column]:
-    """Say whose a row is, where there are several."""
-    if any(labels):
-        yield Column("of", labels, numeric=False)
+_RANKS: Sequence[Measure[tuple[str, Standing]]] = (
+    _OF,
+    Measure("protocol", of=lambda row: protocol_title(row[1].protocol), words=True),
+    *(
+        Measure(kind, of=lambda row, kind=kind: row[1].ranks[kind], digits=2, group="mean rank")  # type: ignore[misc]
+        for kind in ("trade-off", "utility", "fairness")
+    ),
+    Measure(
+        "clearly ahead by trade-off",
+        of=lambda row: ", ".join(map(protocol_title, sorted(row[1].ahead))) or MISSING,
+        words=True,
+    ),
+)
+"""RQ3's ranks, a row a protocol."""

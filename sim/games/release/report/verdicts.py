@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fairwall.laws.local import LOCAL_LAWS
-from sim.games.release.questions import FAIRNESS, UNIFORM, UTILITY, Answers, Effect, Standing
+from sim.games.release.questions import FAIRNESS, UNIFORM, UTILITY, Answers, Effect, Effects, Standing
 from sim.games.release.report.columns import MEASURES, change, signed
 from sim.report.notation import plural
 
@@ -38,29 +39,24 @@ ASKED = {
 }
 """The questions."""
 
-_RQ1 = "fairer, at a negligible cost in utility"
-_RQ2 = "k-based is fairer and more useful where domains are large"
-_RQ3 = "GRR and SS have the best trade-off, BLH the worst utility: others' profiles are inconsistent"
 _CLAIMS = {
+    "RQ1": "fairer, at a negligible cost in utility",
+    "RQ2": "k-based is fairer and more useful where domains are large",
+    "RQ3": "GRR and SS have the best trade-off, BLH the worst utility: others' profiles are inconsistent",
     ("RQ1", "adult"): "fairer, at a cost of about 1% of utility",
     ("RQ1", "ACSCoverage"): "fairer but by OAD, at a minor cost in utility",
     ("RQ2", "adult"): "k-based is fairer and more useful",
     ("RQ2", "ACSCoverage"): "k-based is fairer; more useful by the summary, less by section 5.2",
     ("RQ2", "LSAC"): "both are alike",
 }
+"""What [LD] says, of a data set where it says something of its own."""
+
 _ALIKE = "LSAC"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said on one question for one data set.
-
-    Attributes
-    ----------
-    question : "RQ1", "RQ2" or "RQ3".
-    claim : what [LD] says.
-    found : whether that holds, with the numbers.
-    """
+    """What is said on one question for one data set: by [LD], and here, with the numbers."""
 
     data: str
     question: str
@@ -71,9 +67,9 @@ class Verdict:
 def verdicts(answered: Answers) -> tuple[Verdict, ...]:
     """Say what one data set's figures come to, question by question."""
     found = {"RQ1": _released(answered), "RQ2": _split(answered), "RQ3": _protocols(answered)}
-    general = {"RQ1": _RQ1, "RQ2": _RQ2, "RQ3": _RQ3}
+    data = answered.data
     return tuple(
-        Verdict(answered.data, question, _CLAIMS.get((question, answered.data), general[question]), text)
+        Verdict(data, question, _CLAIMS.get((question, data), _CLAIMS[question]), text)
         for question, text in found.items()
     )
 
@@ -83,40 +79,44 @@ def protocol_title(protocol: str) -> str:
     return LOCAL_LAWS[protocol].title if protocol in LOCAL_LAWS else protocol
 
 
+_NO_SEED = "cannot say: in no seed are there"
+
+
 def _released(answered: Answers) -> str:
-    effects = _by_metric(answered.released)
+    effects = answered.released
     if not effects:
-        return f"cannot say: {_NO_SEED.format('a clean trial')}"
+        return f"{_NO_SEED} a clean trial"
+    cost = _within([effects[key] for key in UTILITY], -NEGLIGIBLE)
     said = [
-        f"fairer: {_better(effects, FAIRNESS)}; cost negligible: {_negligible([effects[key] for key in UTILITY])}.",
+        f"fairer: {_better(effects, FAIRNESS)}; cost negligible: {cost}.",
         f"Change, + is better: {_listed(effects, FAIRNESS)}; {_listed(effects, (*UTILITY, 'auc'), worst=True)}.",
     ]
-    dropped = _by_metric(answered.dropped)
-    if dropped:
-        said.append(f"Dropping the columns instead: {_listed(dropped, ('sp', *UTILITY))}.")
-    return " ".join([*said, _of(answered.released)])
+    if answered.dropped:
+        said.append(f"Dropping the columns instead: {_listed(answered.dropped, ('sp', *UTILITY))}.")
+    first = next(iter(effects.values()))
+    return " ".join([*said, f"{plural(first.cells, 'cell')}, {plural(first.seeds, 'seed')}."])
 
 
 def _split(answered: Answers) -> str:
     if not answered.split:
-        return f"cannot say: {_NO_SEED.format('k-based trials and others')}"
+        return f"{_NO_SEED} k-based trials and others"
     said = []
-    for other, found in answered.split.items():
-        effects = _by_metric(found)
+    for other, effects in answered.split.items():
+        first = next(iter(effects.values()))
         if answered.data == _ALIKE and other == UNIFORM:
-            said.append(f"alike: {_alike(found)}.")
+            said.append(f"alike: {_within(effects.values(), -NEGLIGIBLE, NEGLIGIBLE)}.")
         else:
             against = "" if other == UNIFORM else f"Against {other}, "
             said.append(f"{against}fairer: {_better(effects, FAIRNESS)}; more useful: {_better(effects, UTILITY)}.")
         better = ", ".join(f"{_short(key)} {effects[key].better}" for key in (*FAIRNESS, *UTILITY) if key in effects)
-        said.append(f"k-based is better in so many of {plural(found[0].cells, 'cell')}: {better}.")
-    return " ".join([*said, f"{plural(found[0].seeds, 'seed')}."])
+        said.append(f"k-based is better in so many of {plural(first.cells, 'cell')}: {better}.")
+    return " ".join([*said, f"{plural(first.seeds, 'seed')}."])
 
 
 def _protocols(answered: Answers) -> str:
     standings = answered.standings
     if not standings:
-        return f"cannot say: {_NO_SEED.format('trials of several protocols')}"
+        return f"{_NO_SEED} trials of several protocols"
     said = [f"GRR and SS best: {_best(standings)}."]
     order = ", ".join(_ranked(each, "trade-off") for each in standings)
     said.append(f"Mean rank of {len(standings)} by trade-off: {order}.")
@@ -126,38 +126,30 @@ def _protocols(answered: Answers) -> str:
     if answered.inconsistency:
         words = ", ".join(f"{kind} {signed(found.mean, 2)}" for kind, found in answered.inconsistency.items())
         said.append(f"Correlation of inconsistent profiles with a worse rank: {words}.")
-    return " ".join([*said, f"{plural(answered.standing_seeds, 'seed')}."])
+    return " ".join([*said, f"{plural(standings[0].seeds, 'seed')}."])
 
 
 def _ranked(standing: Standing, kind: str) -> str:
     return f"{protocol_title(standing.protocol)} {standing.ranks[kind]:.1f}"
 
 
-_NO_SEED = "in no seed are there {}"
-
-
-def _better(effects: Mapping[str, Effect], metrics: Iterable[str]) -> str:
+def _better(effects: Effects, metrics: Iterable[str]) -> str:
     """Say whether a change makes things better by these metrics."""
     signs = {effects[metric].sign for metric in metrics if metric in effects} - {0}
     return {frozenset(): "cannot say", frozenset({1}): "yes", frozenset({-1}): "no"}.get(frozenset(signs), "in part")
 
 
-def _negligible(effects: Sequence[Effect]) -> str:
-    """Say whether a loss is negligible in each."""
-    if any(effect.ends[1] < -NEGLIGIBLE for effect in effects):
+def _within(effects: Iterable[Effect], low: float, high: float = math.inf) -> str:
+    """Say whether each change lies between two numbers: no where one clearly does not."""
+    ends = [effect.ends for effect in effects]
+    if any(most < low or high < least for least, most in ends):
         return "no"
-    return "yes" if all(effect.ends[0] >= -NEGLIGIBLE for effect in effects) else "cannot say"
-
-
-def _alike(effects: Sequence[Effect]) -> str:
-    if any(min(map(abs, effect.ends)) > NEGLIGIBLE and effect.sign for effect in effects):
-        return "no"
-    return "yes" if all(max(map(abs, effect.ends)) <= NEGLIGIBLE for effect in effects) else "cannot say"
+    return "yes" if all(low <= least and most <= high for least, most in ends) else "cannot say"
 
 
 def _best(standings: Sequence[Standing]) -> str:
     """Say whether those that [LD] finds best are; standings are in the order of their ranks."""
-    ahead = {each.protocol: each.ahead["trade-off"] for each in standings}
+    ahead = {each.protocol: each.ahead for each in standings}
     others = set(ahead) - set(BEST)
     if not others or not set(BEST) <= set(ahead):
         return "cannot say"
@@ -169,24 +161,14 @@ def _best(standings: Sequence[Standing]) -> str:
     return "in part" if clear else "cannot say"
 
 
-def _by_metric(effects: Sequence[Effect]) -> dict[str, Effect]:
-    return {effect.metric: effect for effect in effects}
-
-
-def _listed(effects: Mapping[str, Effect], metrics: Iterable[str], *, worst: bool = False) -> str:
-    def words() -> Iterator[str]:
-        for metric in metrics:
-            if metric in effects:
-                effect = effects[metric]
-                clear = "" if effect.sign else "?"
-                least = f" (worst {change(metric, effect.worst)})" if worst and effect.cells > 1 else ""
-                yield f"{_short(metric)} {change(metric, effect.mean)}{clear}{least}"
-
-    return ", ".join(words())
-
-
-def _of(effects: Sequence[Effect]) -> str:
-    return f"{plural(effects[0].cells, 'cell')}, {plural(effects[0].seeds, 'seed')}."
+def _listed(effects: Effects, metrics: Iterable[str], *, worst: bool = False) -> str:
+    said = []
+    for metric in (metric for metric in metrics if metric in effects):
+        effect = effects[metric]
+        clear = "" if effect.sign else "?"
+        least = f" (worst {change(metric, effect.worst)})" if worst and effect.cells > 1 else ""
+        said.append(f"{_short(metric)} {change(metric, effect.mean)}{clear}{least}")
+    return ", ".join(said)
 
 
 def _short(metric: str) -> str:

@@ -15,7 +15,7 @@ from sim.games.release.report.figures import along_shares, draw, look_of
 from sim.games.release.report.studied import sections as studied_sections
 from sim.games.release.report.verdicts import RULES, protocol_title
 from sim.games.release.scenario import CONTROLS, QUERIES_SHARE, ReleaseScenario
-from sim.games.release.seeds import Figures, of_run, table_name
+from sim.games.release.seeds import of_run, table_name
 from sim.report.cells import Swept, best_of_each
 from sim.report.drawing import Figure
 from sim.report.notation import number
@@ -98,10 +98,10 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
 def _cards(swept: Swept, summary: Sequence[Line]) -> Iterator[Card]:
     """Write a card for each protocol and epsilon; controls, in which nothing is guessed, get none."""
 
-    def epsilon(cell: Line) -> float | str:
-        """Give the epsilon that is swept, or else the cell's; a split may leave some of it."""
-        value: float | str = cell.get("release.epsilon", cell["epsilon"])
-        return value
+    def title(cell: Line) -> str:
+        """Name the epsilon that is swept, or else the cell's; a split may leave some of it."""
+        epsilon = number(cell.get("release.epsilon", cell["epsilon"]), 6)
+        return f"{protocol_title(cell['protocol'])}, ε = {epsilon}"
 
     guesses = [
         (cell, max(told, key=lambda key: cell[key]))
@@ -109,9 +109,7 @@ def _cards(swept: Swept, summary: Sequence[Line]) -> Iterator[Card]:
         if cell["protocol"] not in CONTROLS and (told := [key for key in _GUESSES if cell.get(key) is not None])
     ]
     for cell, best in best_of_each(
-        guesses,
-        lambda one: (one[0]["protocol"], epsilon(one[0])),
-        lambda one: one[0]["leakage_baseline"] - one[0][one[1]],
+        guesses, lambda one: title(one[0]), lambda one: one[0]["leakage_baseline"] - one[0][one[1]]
     ):
         reached, before = cell[best], cell["leakage_baseline"]
         others = swept.name(cell, ("release.protocol", "release.epsilon"))
@@ -121,8 +119,7 @@ def _cards(swept: Swept, summary: Sequence[Line]) -> Iterator[Card]:
             f"{f' ({others})' if others else ''}."
         )
         bar = Bar.on((0.0, 100.0), before, reached, ("0%", "100%: everybody"), f"From {before:.0f}% to {reached:.0f}%")
-        title = f"{protocol_title(cell['protocol'])}, ε = {number(epsilon(cell), 6)}"
-        yield Card(title, text, bar, look_of(cell["protocol"]).colour)
+        yield Card(title(cell), text, bar, look_of(cell["protocol"]).colour)
 
 
 def _played(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> str:
@@ -156,22 +153,17 @@ def _findings(summary: Sequence[Line]) -> Iterator[str]:
 
 
 def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[Section]:
-    """Put the paper's questions, and draw its figures."""
+    """Put the paper's questions, and draw its figures; of each part, where something besides its own keys is swept."""
+    others = [key for key in sweep.scenario.axes if key not in _STUDIED]
+    parts: dict[str, list[Line]] = {}
+    for line in lines:
+        parts.setdefault(json.dumps([line[key] for key in others]), []).append(line)
     told: list[tuple[str, Answers]] = []
     drawn: dict[str, list[Figure]] = {}
-    for within, figures in _parts(sweep, lines):
+    for part in parts.values():
+        within, figures = swept_in(sweep).name(part[0], (*_STUDIED, "data.source")), of_run(sweep, part, table_name)
         for answered in answers(figures):
             told.append((within, answered))
             drawn.setdefault(answered.data, []).extend(draw(figures, answered.data, within=within))
     for data, own in drawn.items():
         yield from studied_sections(data, told, own)
-
-
-def _parts(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[tuple[str, Figures]]:
-    """Part a run by whatever is swept besides protocol, split and epsilon: what it is, and figures."""
-    others = [key for key in sweep.scenario.axes if key not in _STUDIED]
-    parts: dict[str, list[Line]] = {}
-    for line in lines:
-        parts.setdefault(json.dumps([line[key] for key in others]), []).append(line)
-    for part in parts.values():
-        yield swept_in(sweep).name(part[0], (*_STUDIED, "data.source")), of_run(sweep, part, table_name)
