@@ -13,7 +13,7 @@ import pytest
 
 from sim.games import read
 from sim.games.release.questions import FAIRNESS, UTILITY, Answers, Effect, answers
-from sim.games.release.report.verdicts import verdicts
+from sim.games.release.report.studied import verdicts
 from sim.games.release.report.words import page
 from sim.games.release.seeds import METRICS, Figures, ReleaseCell, of_run, published, table_name
 from tests.command import fairwall
@@ -142,7 +142,7 @@ def test_protocols_are_ranked_and_ties_share() -> None:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["grr", "ss", "oue", "blh"])))
 def test_grr_and_ss_are_best_where_they_lead(order: tuple[str, ...]) -> None:
-    text = verdicts(ranked(order, dict.fromkeys(order, 0.5)))[2].found
+    text = verdicts(ranked(order, dict.fromkeys(order, 0.5)))["RQ3"]
     last = max(order.index("grr"), order.index("ss"))
     first = min(order.index("grr"), order.index("ss"))
     expected = "yes" if last == 1 else "no" if first > 0 else "in part"
@@ -155,7 +155,7 @@ def test_one_seed_is_not_enough_for_a_verdict() -> None:
         each: of(each, [0.5 - 0.01 * place])
         for place, each in enumerate((CLEAN, cell(), cell("ss"), cell("oue"), cell(split="k-based")))
     }
-    said = [each.found for each in verdicts(answers(figures_of(told))[0])]
+    said = list(verdicts(answers(figures_of(told))[0]).values())
     assert said[0].startswith("fairer: cannot say; cost negligible: cannot say. ")
     assert said[1].startswith("fairer: cannot say; more useful: cannot say. ")
     assert said[2].startswith("GRR and SS best: cannot say. ")
@@ -164,8 +164,8 @@ def test_one_seed_is_not_enough_for_a_verdict() -> None:
 def test_what_was_not_played_is_not_judged() -> None:
     for only in (cell(), CLEAN):
         (told,) = answers(figures_of({only: of(only, [0.5, 0.6])}))
-        for verdict in verdicts(told):
-            assert verdict.found.startswith("cannot say: in no seed are there ")
+        for found in verdicts(told).values():
+            assert found.startswith("cannot say: in no seed are there ")
 
 
 @pytest.mark.parametrize("signs", list(itertools.product((-1, 0, 1), repeat=4)))
@@ -182,7 +182,7 @@ def test_fairer_is_said_where_some_metric_is_and_none_is_less(signs: tuple[int, 
     sanitised = {metric: clean[metric] + 0.1 * changes[metric] + jitter for metric in FAIRNESS} | {
         metric: clean[metric] + jitter for metric in UTILITY
     }
-    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])[0].found
+    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])["RQ1"]
     there = set(signs) - {0}
     expected = "in part" if len(there) == 2 else {1: "yes", -1: "no"}[there.pop()] if there else "cannot say"
     assert found.startswith(f"fairer: {expected}; ")
@@ -196,7 +196,7 @@ def test_a_cost_is_negligible_within_one_point(loss: float, spread: float, said:
     jitter = np.array([1, -1, 1, -1]) * spread
     clean = of(CLEAN, [0.5] * 4)
     sanitised = of(cell(), [0.5] * 4, f1=0.5 - loss + jitter)
-    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])[0].found
+    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])["RQ1"]
     assert f"cost negligible: {said}. " in found
 
 
@@ -209,7 +209,7 @@ def official() -> dict[str, Answers]:
 
 @NEEDS_TABLES
 def test_the_published_figures_bear_out_only_some_of_what_is_said_of_them(official: dict[str, Answers]) -> None:
-    found = {name: [each.found for each in verdicts(told)] for name, told in official.items()}
+    found = {name: list(verdicts(told).values()) for name, told in official.items()}
     for name, beginnings in {
         "adult": ("fairer: yes; cost negligible: yes.", "fairer: in part; more useful: yes.", "GRR and SS best: yes."),
         "ACSCoverage": (

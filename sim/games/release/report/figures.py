@@ -15,8 +15,7 @@ from matplotlib.lines import Line2D
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from sim.games.game import Line
 from sim.games.release.questions import K_BASED, UNIFORM
-from sim.games.release.report.columns import FACTORS, MEASURES
-from sim.games.release.report.verdicts import protocol_title
+from sim.games.release.report.columns import FACTORS, MEASURES, protocol_title
 from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED, QUERIES_SHARE
 from sim.games.release.seeds import Figures
 from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, Look, looks

@@ -10,10 +10,9 @@ from compliance.mechanisms import MECHANISMS
 from fairwall.laws.local import CLEAN
 from sim.games.game import Line
 from sim.games.release.questions import Answers, answers
-from sim.games.release.report.columns import swept_in, tables
+from sim.games.release.report import studied
+from sim.games.release.report.columns import protocol_title, swept_in, tables
 from sim.games.release.report.figures import along_shares, draw, look_of
-from sim.games.release.report.studied import sections as studied_sections
-from sim.games.release.report.verdicts import RULES, protocol_title
 from sim.games.release.scenario import CONTROLS, QUERIES_SHARE, ReleaseScenario
 from sim.games.release.seeds import of_run, table_name
 from sim.report.cells import Swept, best_of_each
@@ -70,10 +69,10 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
     if QUERIES_SHARE in sweep.scenario.axes:
         # The paper shares nothing out: its questions and figures are for other runs.
         figures = along_shares(summary)
-        studied = [Section("figures", "Figures", figures=figures)] if figures else []
+        own = [Section("figures", "Figures", figures=figures)] if figures else []
     else:
-        studied = list(_studied(sweep, lines))
-    asked = any(section.conclusions for section in studied)
+        own = list(_studied(sweep, lines))
+    asked = any(section.conclusions for section in own)
     return Page(
         cards=list(_cards(swept_in(sweep), summary)),
         about_cards=_CARDS,
@@ -90,8 +89,8 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
                 "Splits": lambda one: one.scenario.trials,
             },
         ),
-        sections=(*studied, *sections(tables(sweep, lines, summary), {})) if summary else (),
-        assumptions=(*_ASSUMPTIONS, *([RULES] if asked else [])),
+        sections=(*own, *sections(tables(sweep, lines, summary), {})) if summary else (),
+        assumptions=(*_ASSUMPTIONS, *([studied.RULES] if asked else [])),
     )
 
 
@@ -166,4 +165,4 @@ def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[S
             told.append((within, answered))
             drawn.setdefault(answered.data, []).extend(draw(figures, answered.data, within=within))
     for data, own in drawn.items():
-        yield from studied_sections(data, told, own)
+        yield from studied.sections(data, told, own)
