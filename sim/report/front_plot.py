@@ -33,14 +33,11 @@ _LABELLED = 14
 class Point:
     """A point: less is better across, more is better up.
 
-    Parameters
+    Attributes
     ----------
-    label : str
-        Written beside it, where there is room.
-    said : str
-        For readers who cannot see it.
-    dominated : bool
-        Whether another point beats it.
+    label : written beside it, where there is room.
+    said : for readers who cannot see it.
+    dominated : whether another point beats it.
     """
 
     across: Estimate
@@ -70,16 +67,12 @@ def front_plot(
     fronts: Sequence[Front],
     key: Mapping[str, Look],
 ) -> Figure:
-    """Draw points and fronts.
+    """Draw points, at least one, and fronts.
 
     Parameters
     ----------
-    name, title, caption : str
-        See `Figure`.
     axes_names : tuple of str
         What is across, and what is up.
-    points : sequence of Point
-        At least one.
     key : mapping of str to Look
         Of the legend.
     """

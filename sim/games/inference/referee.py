@@ -49,10 +49,9 @@ class _InferenceTrial(Trial):
 class InferenceDealer(InferenceServiceServicer):
     """Serves InferenceService, and plays one deal at a time.
 
-    Parameters
+    Attributes
     ----------
-    table : Table
-        The run's: where it deals compliance in, that is another referee's to do.
+    table : the run's: where it deals compliance in, that is another referee's to do.
     """
 
     table: Table = field(repr=False)
