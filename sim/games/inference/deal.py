@@ -77,11 +77,6 @@ class InferenceDeal:
         hands = (self.developer, self.adversary, self.test, self.audited)
         return sum(len(hand.labels) for hand in hands if hand is not None)
 
-    @property
-    def strengths(self) -> tuple[float, ...]:
-        """Among which values lambda is chosen by what compliance answers; none where it is given."""
-        return self.scenario.developer.lambdas
-
 
 def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> InferenceDeal:
     """Draw the cards of one trial, a function of the cell's scenario, ``seed + trial`` and the secret alone.

@@ -126,34 +126,29 @@ class InferenceScenario(Scenario):
 
     def problems(self) -> Iterator[str]:
         """Find what no single key shows."""
-        yield from _problems(self)
-
-
-def _problems(scenario: InferenceScenario) -> Iterator[str]:
-    """Find what the inference game cannot be played with."""
-    if scenario.data.source == "synthetic":
-        yield "data.source: synthetic people have no features to learn from"
-    developer = scenario.developer
-    if developer.defence == "fft-multi" and not scenario.data.also_protected:
-        yield "data.also_protected: is missing; fft-multi looks at several attributes"
-    if scenario.data.protected in scenario.data.also_protected:
-        yield f"data.also_protected: {scenario.data.protected} is the attribute that the game is about"
-    if developer.lambdas:
-        yield from _choice_problems(scenario)
-        if scenario.data.include_protected:
-            yield "data.include_protected: would deal the developer the groups that compliance audits for it"
-    elif scenario.compliance != NOT_ASKED:
-        yield "compliance: is not dealt in; only developer.lambdas ask it anything"
-    adversary = scenario.adversary
-    if not adversary.attack:
-        yield f"adversary.attack: is missing; one or more of {', '.join(ATTACKS)}"
-    for name in adversary.attack:
-        if ATTACKS[name].needs == "scores" and adversary.answers == "labels":
-            yield f"adversary.attack: {name} needs scores, but adversary.answers are labels"
-        elif ATTACKS[name].shadows and adversary.shadows < 2:
-            yield f"adversary.shadows: {name} needs at least 2, half with either bit"
-    if len(set(adversary.attack)) != len(adversary.attack):
-        yield "adversary.attack: names an attack twice"
+        if self.data.source == "synthetic":
+            yield "data.source: synthetic people have no features to learn from"
+        developer = self.developer
+        if developer.defence == "fft-multi" and not self.data.also_protected:
+            yield "data.also_protected: is missing; fft-multi looks at several attributes"
+        if self.data.protected in self.data.also_protected:
+            yield f"data.also_protected: {self.data.protected} is the attribute that the game is about"
+        if developer.lambdas:
+            yield from _choice_problems(self)
+            if self.data.include_protected:
+                yield "data.include_protected: would deal the developer the groups that compliance audits for it"
+        elif self.compliance != NOT_ASKED:
+            yield "compliance: is not dealt in; only developer.lambdas ask it anything"
+        adversary = self.adversary
+        if not adversary.attack:
+            yield f"adversary.attack: is missing; one or more of {', '.join(ATTACKS)}"
+        for name in adversary.attack:
+            if ATTACKS[name].needs == "scores" and adversary.answers == "labels":
+                yield f"adversary.attack: {name} needs scores, but adversary.answers are labels"
+            elif ATTACKS[name].shadows and adversary.shadows < 2:
+                yield f"adversary.shadows: {name} needs at least 2, half with either bit"
+        if len(set(adversary.attack)) != len(adversary.attack):
+            yield "adversary.attack: names an attack twice"
 
 
 def _choice_problems(scenario: InferenceScenario) -> Iterator[str]:
