@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -39,6 +40,11 @@ Watch: TypeAlias = Callable[[Any], Any]
 
 Compare: TypeAlias = Callable[[Findings, TrialMessages], None]
 """Compares what a game's parties claim in a trial with what follows from its messages."""
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """Give a function of a module that is imported when it is first called."""
+    return lambda *arguments: getattr(import_module(module), name)(*arguments)
 
 
 class Dealer(Protocol[Dealt, Came]):

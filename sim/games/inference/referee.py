@@ -56,13 +56,7 @@ class InferenceDealer(InferenceServiceServicer):
         add_InferenceServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: InferenceDeal, seconds: float) -> InferenceOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _InferenceTrial(deal)
         self.table.play(trial, seconds)
         assert trial.models is not None, "guesses come after models"

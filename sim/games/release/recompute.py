@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +17,9 @@ from compliance.records.people import Records
 from developer.release import beliefs, mixture
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.wire.metrics import name_of
-from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
-from sim.transcripts.messages import Session, TrialMessages
+from sim.transcripts.messages import TrialMessages
 from sim.transcripts.methods import short
-
-
-def comparisons(_session: Session) -> Sequence[Compare]:
-    """Give the comparisons for the trials of a session."""
-    return (compare,)
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:

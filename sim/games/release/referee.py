@@ -54,13 +54,7 @@ class ReleaseDealer(ReleaseGameServiceServicer):
         add_ReleaseGameServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: ReleaseDeal, seconds: float) -> ReleaseOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _ReleaseTrial(deal)
         self.table.play(trial, seconds)
         assert trial.beliefs is not None, "a trial that ended has them"
