@@ -115,10 +115,10 @@ def _beliefs(
     place, request = f"{trial.deal_id}: developer reports", submitted.request
     features, labels = arrays["features"].astype(np.float64), arrays["labels"].astype(np.uint8)
     believed = beliefs.believe(deal.terms, features, labels, encoded)
-    findings.same(submitted.place, f"{place}: from_release", from_message(request.from_release), believed.from_release)
-    findings.same(
-        submitted.place, f"{place}: from_everything", from_message(request.from_everything), believed.from_everything
-    )
+    for name in ("from_release", "from_everything"):
+        findings.same(
+            submitted.place, f"{place}: {name}", from_message(getattr(request, name)), getattr(believed, name)
+        )
     findings.same(submitted.place, f"{place}: consistent", request.consistent, believed.consistent)
     _mixture(findings, trial, deal, believed)
     batches = (*trial.batches.values(), *trial.queried.values())

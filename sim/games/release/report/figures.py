@@ -69,14 +69,10 @@ def look_of(protocol: str) -> Look:
 
 
 def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: str = "") -> tuple[Figure, ...]:
-    """Draw one data set where epsilon is swept.
+    """Draw one data set of a run's figures where epsilon is swept.
 
     Parameters
     ----------
-    figures : mapping
-        A run's, by cell and seed.
-    data : str
-        Which of its data sets.
     beside : mapping, optional
         Published ones, dashed and hollow in the same colours. Only figures that they have are drawn then.
     within : str
