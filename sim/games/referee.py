@@ -5,7 +5,7 @@ What is a game's own, its dealer deals at the same table. Neither scores anythin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -97,8 +97,7 @@ class Referee(RefereeServiceServicer):
         assert cards is not None, "just waited for"
         dealt, arrays = _dealt(trial.deal, cards)
         yield response(deal=dealt)
-        for name, array in arrays.items():
-            yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
+        yield from in_chunks(response, arrays)
 
     def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
         """Open the trial to the developer, and say when it has ended."""
@@ -154,19 +153,20 @@ def check_queries(asked: int, report: AuditReport) -> None:
         )
 
 
-_Arrays: TypeAlias = dict[str, NDArray[Any]]
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+"""Arrays of a deal, by name."""
 
 
-def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, _Arrays]:
+def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, Arrays]:
     """Make compliance's cards of a game, and give the arrays that they announce by name."""
-    arrays: _Arrays
+    arrays: Arrays
     made: dict[str, Any]
     if cards.study is not None:
         arrays = {"study_cells": cards.study.cells, "study_answers": cards.study.answers}
-        made = {"study": game.StudyCards(terms=study_terms_of(cards.study), **_announced(arrays))}
+        made = {"study": game.StudyCards(terms=study_terms_of(cards.study), **announced(arrays))}
     elif cards.statistics is not None:
         arrays = {"protected": cards.protected}
-        made = {"statistics": game.StatisticsCards(terms=statistics_terms_of(cards.statistics), **_announced(arrays))}
+        made = {"statistics": game.StatisticsCards(terms=statistics_terms_of(cards.statistics), **announced(arrays))}
     elif (groups := cards.groups) is not None:
         arrays = {"groups": groups.codes}
         about: dict[str, Any] = {
@@ -175,7 +175,7 @@ def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, _Ar
             "epsilon": groups.epsilon,
             "queries_max": QUERIES_MAX,
         }
-        made = {"groups": game.GroupCards(**about, **_announced(arrays))}
+        made = {"groups": game.GroupCards(**about, **announced(arrays))}
     else:
         arrays = {"labels": cards.labels, "protected": cards.protected}
         if cards.features is not None:
@@ -184,18 +184,25 @@ def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, _Ar
         made = {"audits": audits}
         if cards.release is not None:
             released = {"sensitive": cards.release.tested, "release": cards.release.values}
-            made = {"release": game.ReleaseCards(audits=audits, terms=terms_of(cards.release), **_announced(released))}
+            made = {"release": game.ReleaseCards(audits=audits, terms=terms_of(cards.release), **announced(released))}
             arrays |= released
     seeded = deal.scenario.compliance.noise == "seeded"
     seed = cards.seed if seeded else b""
     return game.ComplianceDeal(deal_id=deal.deal_id, noise_seeded=seeded, seed=seed, **made), arrays
 
 
-def _announced(arrays: _Arrays) -> dict[str, Any]:
+def announced(arrays: Arrays) -> dict[str, Any]:
+    """Give the headers of arrays, by name: a deal has them, and the arrays follow it."""
     return {name: header_of(array) for name, array in arrays.items()}
 
 
-def _audits(deal: Deal, arrays: _Arrays) -> game.AuditCards:
+def in_chunks(response: Callable[..., Any], arrays: Arrays) -> Iterator[Any]:
+    """Send the arrays that a deal has announced."""
+    for name, array in arrays.items():
+        yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
+
+
+def _audits(deal: Deal, arrays: Arrays) -> game.AuditCards:
     scenario = deal.scenario
     return game.AuditCards(
         metrics=[number_of(metric) for metric in scenario.metrics],
@@ -208,7 +215,7 @@ def _audits(deal: Deal, arrays: _Arrays) -> game.AuditCards:
         precision=to_message(scenario.compliance.precision),
         differencing=scenario.compliance.differencing,
         queries_max=max(QUERIES_MAX, len(arrays["labels"])),
-        **_announced(arrays),
+        **announced(arrays),
     )
 
 

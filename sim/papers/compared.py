@@ -11,8 +11,7 @@ from rich.console import Group
 from fairwall.laws.local import CLEAN
 from sim.games.release.questions import answers
 from sim.games.release.report import studied
-from sim.games.release.report.studied import Told
-from sim.games.release.report.verdicts import RULES
+from sim.games.release.report.studied import RULES, Told
 from sim.games.release.scenario import CONTROLS, ReleaseDeveloper, ReleaseScenario
 from sim.games.release.seeds import METRICS, Figures
 from sim.papers.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, Comparison, Held

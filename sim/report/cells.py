@@ -36,7 +36,8 @@ def paper_figure(scenario: Scenario) -> Any:
             # A user's file in a known format counts as that data set, whatever it is called.
             there, wanted = (str(source).partition(":")[0] for source in (there, wanted))
         # "inf" may also be written as TOML's inf; and 25 is 25.0.
-        return all(there != one and as_float(there) != as_float(one) for one in (wanted, *_several(wanted)))
+        several = wanted if isinstance(wanted, list) else []
+        return all(there != one and as_float(there) != as_float(one) for one in (wanted, *several))
 
     def stands(figure: PaperFigure) -> bool:
         failed = {key for key, wanted in figure.where.items() if fails(key, wanted)}
@@ -53,28 +54,18 @@ def paper_figure(scenario: Scenario) -> Any:
 _DATA = {f"data.{role}" for role in ("source", *TableSection(source="any").roles)}
 
 
-def _several(wanted: object) -> Iterable[object]:
-    return wanted if isinstance(wanted, list) else ()
-
-
 @dataclass(frozen=True)
 class Swept:
     """What tells the cells of a run apart: the swept keys, and how a game's report writes them.
 
-    Parameters
+    Attributes
     ----------
-    axes : sequence of str
-        The swept keys.
-    heads : mapping of str to str
-        What keys are called here, where it is not their symbol.
-    write : callable
-        Writes what a cell has for a key.
-    brief : callable, optional
-        Writes it for the terminal.
-    silent : collection of str
-        What a cell's name leaves out.
-    told : collection of str
-        The keys whose words do not speak for themselves: a cell's name says the key, too.
+    axes : the swept keys.
+    heads : what keys are called here, where it is not their symbol.
+    write : writes what a cell has for a key.
+    brief : writes it for the terminal.
+    silent : what a cell's name leaves out.
+    told : the keys whose words do not speak for themselves: a cell's name says the key, too.
     """
 
     axes: Sequence[str]

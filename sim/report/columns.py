@@ -22,38 +22,24 @@ Row = TypeVar("Row")
 class Measure(Generic[Row]):
     """One column of a report's tables.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        What lines and summaries call it.
-    title : str
-        Its head on the page; by default its name.
-    unit : str
-        Stands behind the title.
-    of : callable, optional
-        How it is found in a row: an estimate, a number, a text, or None. By default it is what the row has by its name.
-    digits : int, optional
-        So many decimals; by default three significant digits.
-    short : str
-        Its head in the terminal, which may have line breaks; the terminal leaves out a column that has none.
-    about : str
-        What it means: words without a full stop.
-    group : str
-        The head that it shares with its neighbours.
-    words : bool
-        Whether it is set as text.
-    main : bool
-        Whether the table is for it: it is set though all rows say the same.
-    kept : bool
-        Whether what tells rows apart gives way to it where a terminal is narrow, as it does to a main one.
-    bare : bool
-        Whether the terminal leaves its interval to the page.
-    on_page : bool
-        Whether the page has it, too.
-    when : callable, optional
-        Says of the rows whether to show it. One that no row has is never shown, unless it is a main one.
-    scale : (float, float), optional
-        From where nothing is learned, or nothing is right, to where all is: the viewer shades trials by it.
+    name : what lines and summaries call it.
+    title : its head on the page; by default its name.
+    unit : stands behind the title.
+    of : how it is found in a row: an estimate, a number, a text, or None. By default it is what the row has by its
+        name.
+    digits : so many decimals; by default three significant digits.
+    short : its head in the terminal, which may have line breaks; the terminal leaves out a column that has none.
+    about : what it means: words without a full stop.
+    group : the head that it shares with its neighbours.
+    words : whether it is set as text.
+    main : whether the table is for it: it is set though all rows say the same.
+    kept : whether what tells rows apart gives way to it where a terminal is narrow, as it does to a main one.
+    bare : whether the terminal leaves its interval to the page.
+    on_page : whether the page has it, too.
+    when : says of the rows whether to show it. One that no row has is never shown, unless it is a main one.
+    scale : from where nothing is learned, or nothing is right, to where all is: the viewer shades trials by it.
     """
 
     name: str
@@ -119,22 +105,15 @@ def interval_of(name: str, interval: str = "") -> Callable[[Mapping[str, Any]], 
 class Sheet(Generic[Row]):
     """A table of a report: rows, and what is shown of them.
 
-    Parameters
+    Attributes
     ----------
-    name, heading : str
-        Of the page's section that it stands in.
-    swept : Swept
-        Its columns tell rows apart, and come first.
-    notes : sequence of str
-        What the page says below it.
-    caption : str
-        What the terminal says below it besides what its columns mean.
-    cell : callable
-        Gives a row's cell.
-    keys : sequence of Measure
-        What tells rows of one cell apart.
-    linked : bool
-        Whether a row leads to its cell's trials.
+    name, heading : of the page's section that it stands in.
+    swept : its columns tell rows apart, and come first.
+    notes : what the page says below it.
+    caption : what the terminal says below it besides what its columns mean.
+    cell : gives a row's cell.
+    keys : what tells rows of one cell apart.
+    linked : whether a row leads to its cell's trials.
     """
 
     name: str

@@ -25,12 +25,10 @@ _ASIDE = 0.46
 class Panel:
     """One number of every row.
 
-    Parameters
+    Attributes
     ----------
-    series : mapping of str to sequence of (row, number)
-        All have the same rows in the same order.
-    level : float, optional
-        A dotted line.
+    series : all have the same rows in the same order.
+    level : a dotted line.
     """
 
     title: str
@@ -50,14 +48,10 @@ def dot_plot(
     together: bool = False,
     broad: float = 2.5,
 ) -> Figure:
-    """Draw panels side by side, of the same rows and series.
+    """Draw panels side by side, at least one, of the same rows and series.
 
     Parameters
     ----------
-    name, title, caption : str
-        See `Figure`.
-    panels : sequence of Panel
-        At least one.
     level : str
         What the dotted line is.
     alike : bool
@@ -95,11 +89,8 @@ def dot_plot(
             axes.set_title(panel.title)
         grid[0].set_yticks(range(len(names)), names)
         grid[0].set_ylim(len(names) - 0.5, -0.5)
-        handles = (
-            []
-            if len(series) < 2
-            else [Line2D([], [], label=told, **mark) for told, mark in zip(series, marks, strict=True)]
-        )
+        several = zip(series, marks, strict=True) if len(series) > 1 else ()
+        handles = [Line2D([], [], label=told, **mark) for told, mark in several]
         if level:
             handles.append(Line2D([], [], color=GREY, lw=0.9, ls=":", label=level))
         if handles:

@@ -83,16 +83,12 @@ def looks(kinds: Iterable[str]) -> dict[str, Look]:
 class Figure:
     """A figure of the page.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        Unique in the page; every id of the drawing starts with it.
-    title, caption : str
-        What it shows, and what to see in it.
-    alt : str
-        For readers who cannot see it.
-    wide : bool
-        Whether it takes the page's whole width.
+    name : unique in the page; every id of the drawing starts with it.
+    title, caption : what it shows, and what to see in it.
+    alt : for readers who cannot see it.
+    wide : whether it takes the page's whole width.
     """
 
     name: str

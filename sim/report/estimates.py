@@ -70,16 +70,9 @@ class Estimate:
         return self.text(1)
 
     def text(self, digits: int, unit: str = "", *, ends: int | None = None) -> str:
-        """Write the number and its interval, if any, with spaces that no line breaks at.
+        """Write the number, its unit, and its interval, if any, with spaces that no line breaks at.
 
-        Parameters
-        ----------
-        digits : int
-            How many decimals the number gets.
-        unit : str
-            What stands behind the number.
-        ends : int, optional
-            The same of its interval.
+        Each gets so many decimals, or the interval others: ``ends``.
         """
         number = f"{self.mean:.{digits}f}{unit}".replace("-", "−")
         return number if self.low is None else f"{number}\u00a0({self.ends(digits if ends is None else ends)})"

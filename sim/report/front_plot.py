@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 
 from sim.report.drawing import BLACK, GREY, MARKERS, Figure, Look, hollow, svg
 from sim.report.estimates import Estimate
-from sim.report.labels import Label, set_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,18 +31,37 @@ _LABELLED = 14
 """Of more points than this, only those on the front get a label."""
 
 
+_PLACES = (
+    *((4, 3, "left", "bottom"), (4, -3, "left", "top"), (-4, 3, "right", "bottom"), (-4, -3, "right", "top")),
+    *((6, 0, "left", "center"), (-6, 0, "right", "center"), (0, 6, "center", "bottom"), (0, -6, "center", "top")),
+    *((9, 12, "left", "bottom"), (9, -12, "left", "top"), (-9, 12, "right", "bottom"), (-9, -12, "right", "top")),
+    *((14, 22, "left", "bottom"), (14, -22, "left", "top"), (-14, 22, "right", "bottom"), (-14, -22, "right", "top")),
+    *((24, 36, "left", "bottom"), (24, -36, "left", "top"), (-24, 36, "right", "bottom"), (-24, -36, "right", "top")),
+)
+"""Where a label may stand, best first: so many points to the right and up, and how it is aligned there.
+
+Beside the cross of the point's intervals first, then on it, then further away.
+"""
+
+_MARK = 4
+"""Half of the width of a mark, in pixels of the canvas, with some room."""
+
+_SAMPLES = 20
+"""So many points of each piece of a line are kept free."""
+
+_NEAR = 8
+"""In so many of the first places a label needs no line that leads to its point."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A point: less is better across, more is better up.
 
-    Parameters
+    Attributes
     ----------
-    label : str
-        Written beside it, where there is room.
-    said : str
-        For readers who cannot see it.
-    dominated : bool
-        Whether another point beats it.
+    label : written beside it, where there is room.
+    said : for readers who cannot see it.
+    dominated : whether another point beats it.
     """
 
     across: Estimate
@@ -70,16 +91,12 @@ def front_plot(
     fronts: Sequence[Front],
     key: Mapping[str, Look],
 ) -> Figure:
-    """Draw points and fronts.
+    """Draw points, at least one, and fronts.
 
     Parameters
     ----------
-    name, title, caption : str
-        See `Figure`.
     axes_names : tuple of str
         What is across, and what is up.
-    points : sequence of Point
-        At least one.
     key : mapping of str to Look
         Of the legend.
     """
@@ -113,8 +130,7 @@ def front_plot(
             canvas.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)), columnspacing=1.4)
         # Those on the front choose their places first.
         shown = [point for point in sorted(points, key=lambda one: one.dominated) if not (crowded and point.dominated)]
-        labels = [Label(one.across.mean, one.up.mean, one.label, GREY if one.dominated else BLACK) for one in shown]
-        set_labels(axes, labels, lines)
+        _set_labels(axes, shown, lines)
 
     if crowded:
         caption += f" Of {len(points)} cells, those on the front are named where there is room."
@@ -155,3 +171,47 @@ def _step(axes: Axes, front: Front) -> Line2D:
     style: dict[str, Any] = {"color": BLACK, "lw": 1.4, "ls": front.dash, "zorder": 3}
     (line,) = axes.plot(*zip(*steps, strict=True), drawstyle="steps-post", **style)
     return line
+
+
+def _set_labels(axes: Axes, points: Sequence[Point], lines: Sequence[Line2D]) -> None:
+    """Write each point's label in the first place beside it that is free of points, lines and other labels.
+
+    To be called when everything else is drawn, since it lays the canvas out. The first points choose first; a label
+    that finds no place is left out.
+    """
+    canvas = axes.get_figure()
+    assert isinstance(canvas, Canvas), "it is on one"
+    canvas.draw_without_rendering()
+    frame = axes.get_window_extent()
+    places = [(point.across.mean, point.up.mean) for point in points]
+    taken = [Bbox([[x - _MARK, y - _MARK], [x + _MARK, y + _MARK]]) for x, y in map(axes.transData.transform, places)]
+    for line in lines:
+        path = line.get_path()
+        if np.shape(path.vertices)[0] > 1:
+            along = axes.transData.transform(path.interpolated(_SAMPLES).vertices)
+            taken += [Bbox([[x - 1, y - 1], [x + 1, y + 1]]) for x, y in along]
+    for point, at in zip(points, places, strict=True):
+        colour = GREY if point.dominated else BLACK
+        for place, (right, up, across, upright) in enumerate(_PLACES):
+            text = axes.annotate(
+                point.label,
+                at,
+                (right, up),
+                textcoords="offset points",
+                ha=across,
+                va=upright,
+                fontsize=8,
+                color=colour,
+                arrowprops={"arrowstyle": "-", "lw": 0.5, "color": colour} if place >= _NEAR else None,
+                zorder=6,
+            )
+            # Narrower than it will be: pages use the reader's own letters.
+            box = text.get_window_extent().expanded(1.06, 1.0)
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            if inside and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+            text.remove()
+    # What was written is in nobody's way: the layout that it was placed in stays.
+    for written in axes.texts:
+        written.set_in_layout(False)

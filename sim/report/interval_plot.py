@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from sim.report.drawing import GREY, INCHES, Figure, Look, hollow, legend, looks, svg
+from sim.report.drawing import GREY, INCHES, Figure, Look, hollow, legend, svg
 from sim.report.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def side_by_side(
     level: tuple[float, str],
     look: Mapping[str, Look],
 ) -> Figure:
-    """Draw a share of some things and its interval, group by group.
+    """Draw a share of some things and its interval, group by group, each in its look.
 
     Parameters
     ----------
@@ -40,8 +40,6 @@ def side_by_side(
         In percent; all groups have the same things in the same order.
     level : (value, what it is)
         A dotted line.
-    look : mapping of str to Look
-        Of each group.
     """
     things = [thing for thing, _ in next(iter(groups.values()))]
 
@@ -70,12 +68,12 @@ def along(
     lines: Mapping[str, Rows],
     *,
     printed: Mapping[str, Sequence[tuple[str, float]]] | None = None,
-    level: tuple[float, str] | None = None,
+    level: tuple[float, str],
     joined: bool = True,
     top: float | None = None,
-    look: Mapping[str, Look] | None = None,
+    look: Mapping[str, Look],
 ) -> Figure:
-    """Draw numbers and their intervals place by place, evenly spaced, and a paper's figures beside them.
+    """Draw numbers and their intervals place by place, each line in its look, and a paper's figures beside them.
 
     Parameters
     ----------
@@ -84,22 +82,18 @@ def along(
     lines : mapping of str to sequence of (place, number)
     printed : mapping of str to sequence of (place, value), optional
         By the line that they belong to.
-    level : (value, what it is), optional
+    level : (value, what it is)
         A dotted line.
     joined : bool
         Whether the places have an order, so that a line may join them.
     top : float, optional
         Where the upward axis ends.
-    look : mapping of str to Look, optional
-        Of each line; without it, each gets one of its own.
     """
     printed = printed or {}
-    look = look or looks(lines)
     places = list(dict.fromkeys(place for rows in lines.values() for place, _ in rows))
 
     def draw(axes: Axes) -> None:
-        if level is not None:
-            axes.axhline(level[0], color=GREY, lw=0.9, ls=":")
+        axes.axhline(level[0], color=GREY, lw=0.9, ls=":")
         width = min(0.11, 0.5 / max(1, len(lines)))
         for i, (label, rows) in enumerate(lines.items()):
             own, aside = look[label], width * (i - (len(lines) - 1) / 2)
@@ -115,10 +109,8 @@ def along(
         axes.set_ylim(bottom=min(0, axes.get_ylim()[0]) if top is None else top - 106, top=top)
         axes.set_xlabel(axes_names[0])
         axes.set_ylabel(axes_names[1])
-        extra = [] if level is None else [Line2D([], [], color=GREY, lw=0.9, ls=":", label=level[1])]
-        if printed:
-            extra.append(hollow("D", "printed in the paper"))
-        legend(axes, extra)
+        more = [hollow("D", "printed in the paper")] if printed else []
+        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label=level[1]), *more])
 
     values = "; ".join(
         f"{label}: " + ", ".join(f"{found.mean:.1f} at {place}" for place, found in rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +19,12 @@ if TYPE_CHECKING:
 class Curve:
     """Some points of one kind.
 
-    Parameters
+    Attributes
     ----------
-    points : sequence of (float, float)
-    label : str
-        Its legend's entry; empty for none.
-    joined : bool
-        Whether a line joins the points.
-    bars : sequence of float, optional
-        How far each point's error bar reaches up and down.
-    style : mapping
-        What it has besides, as `matplotlib` calls it.
+    label : its legend's entry; empty for none.
+    joined : whether a line joins the points.
+    bars : how far each point's error bar reaches up and down.
+    style : what it has besides, as `matplotlib` calls it.
     """
 
     points: Sequence[tuple[float, float]]
@@ -59,6 +54,11 @@ class Level:
     width: float = 0.9
     beyond: bool = False
 
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """Its style, in the panel and in the legend."""
+        return {"color": self.colour, "lw": self.width, "ls": self.dash}
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -69,7 +69,6 @@ class Axis:
     ticks: Mapping[float, str] | None = None
     low: float | None = None
     high: float | None = None
-    write: Callable[[float], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,26 +94,21 @@ def line_plot(
     above: bool = False,
     columns: int = 0,
     more: Sequence[Line2D] = (),
-    finish: Callable[[Axes], None] | None = None,
 ) -> Figure:
     """Draw rows of panels, all along one axis; the panels of a row share the other.
 
     Parameters
     ----------
-    name, title, caption, alt : str
+    name, title, caption, alt, wide : str, bool
         See `Figure`.
     y : sequence of Axis
         Of each row.
-    inches, wide : tuple of float, bool
-        Of the whole figure.
     above : bool
         Whether the legend stands above the panels.
     columns : int
         How many entries of the legend stand side by side; 0 for as many as fit.
     more : sequence of Line2D
         Further entries.
-    finish : callable, optional
-        Writes what else stands in a panel.
     """
 
     def paint(canvas: Canvas) -> None:
@@ -122,16 +116,12 @@ def line_plot(
         for axes_row, panels, axis in zip(grid, rows, y, strict=True):
             for axes, panel in zip(axes_row, panels, strict=True):
                 _panel(axes, panel)
-                if finish is not None:
-                    finish(axes)
             for one in axes_row:
                 _set(one, "x", x)
                 _set(one, "y", axis)
             limits = axes_row[0].get_ylim()
             for axes, panel in zip(axes_row, panels, strict=True):
-                for level in panel.levels:
-                    if level.beyond:
-                        _level(axes, level)
+                _levels(axes, panel, beyond=True)
             axes_row[0].set_ylim(limits)
             axes_row[0].set_ylabel(axis.label)
         for axes in grid[-1]:
@@ -142,9 +132,7 @@ def line_plot(
 
 
 def _panel(axes: Axes, panel: Panel) -> None:
-    for level in panel.levels:
-        if not level.beyond:
-            _level(axes, level)
+    _levels(axes, panel, beyond=False)
     for curve in panel.curves:
         xs, ys = zip(*curve.points, strict=True) if curve.points else ((), ())
         if curve.bars is None:
@@ -154,8 +142,10 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title)
 
 
-def _level(axes: Axes, level: Level) -> None:
-    axes.axhline(level.at, color=level.colour, lw=level.width, ls=level.dash, zorder=1)
+def _levels(axes: Axes, panel: Panel, *, beyond: bool) -> None:
+    for level in panel.levels:
+        if level.beyond is beyond:
+            axes.axhline(level.at, zorder=1, **level.drawn)
 
 
 def _set(axes: Axes, which: str, told: Axis) -> None:
@@ -165,8 +155,6 @@ def _set(axes: Axes, which: str, told: Axis) -> None:
     if told.ticks is not None:
         axis.set_ticks(list(told.ticks), list(told.ticks.values()))
         axes.minorticks_off()
-    if (write := told.write) is not None:
-        axis.set_major_formatter(lambda value, _: write(value))
     getattr(axes, f"set_{which}lim")(told.low, told.high)
 
 
@@ -179,7 +167,6 @@ def _legend(
     for curve in (curve for panel in panels for curve in panel.curves if curve.label):
         handles.setdefault(curve.label, Line2D([], [], label=curve.label, **curve.drawn))
     for level in (level for panel in panels for level in panel.levels if level.label):
-        line = Line2D([], [], color=level.colour, lw=level.width, ls=level.dash, label=level.label)
-        handles.setdefault(level.label, line)
+        handles.setdefault(level.label, Line2D([], [], label=level.label, **level.drawn))
     if handles or more:
         key(canvas, [*handles.values(), *more], above=above, columns=columns)

@@ -26,14 +26,11 @@ Term = tuple[str, str]
 class Bar:
     """How far something got on a scale from ``low`` to ``high``, and how far it was before.
 
-    Parameters
+    Attributes
     ----------
-    before, reached : float
-        In percent of the scale's length, in [0, 100].
-    low, high : str
-        What the scale's ends are called.
-    alt : str
-        For readers who cannot see it.
+    before, reached : in percent of the scale's length, in [0, 100].
+    low, high : what the scale's ends are called.
+    alt : for readers who cannot see it.
     """
 
     before: float
@@ -44,15 +41,7 @@ class Bar:
 
     @classmethod
     def on(cls, scale: tuple[float, float], before: float, reached: float, ends: tuple[str, str], alt: str) -> Bar:
-        """Place two numbers on a scale; what lies beyond one of its ends is placed there.
-
-        Parameters
-        ----------
-        scale : (float, float)
-            Its least and its greatest number.
-        ends : (str, str)
-            What the scale's ends are called.
-        """
+        """Place two numbers on a scale, whose ends have names; what lies beyond one of them is placed there."""
         low, high = scale
         start, end = (100.0 * min(1.0, max(0.0, (at - low) / (high - low))) for at in (before, reached))
         return cls(round(start, 2), round(end, 2), *ends, alt)
@@ -70,13 +59,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Card:
-    """A verdict: one thing that was played, what it came to in plain words, and a bar.
-
-    Parameters
-    ----------
-    colour : str
-        That of the same thing in figures.
-    """
+    """A verdict: one thing that was played, what it came to in plain words, a bar, and its colour in figures."""
 
     title: str
     text: str
@@ -91,13 +74,7 @@ class Card:
 
 @dataclass(frozen=True)
 class CellTrials:
-    """The trials of one cell, as the page lists them.
-
-    Parameters
-    ----------
-    name : str
-        Unique in the page: its id there.
-    """
+    """The trials of one cell, as the page lists them; its name is its id there."""
 
     name: str
     title: str
@@ -108,16 +85,11 @@ class CellTrials:
 class Section:
     """A heading of the page and what stands below it, in this order.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        Unique in the page: its id there.
-    before : sequence of str
-        Paragraphs.
-    conclusions : sequence of str
-        Set apart, a sentence or two each.
-    after : sequence of str
-        Paragraphs.
+    name : unique in the page: its id there.
+    before, after : paragraphs.
+    conclusions : set apart, a sentence or two each.
     """
 
     name: str
@@ -145,22 +117,15 @@ def settings(sweep: Sweep[Any], asked: Mapping[str, Callable[[Any], object]]) ->
 class Page:
     """All that a game tells of a run.
 
-    Parameters
+    Attributes
     ----------
-    played : str
-        What was played, and who held what.
-    findings : sequence of str
-        What happened, a finding a paragraph.
-    settings : sequence of (str, str)
-        How it was played.
-    sections : sequence of Section
-        What was measured: tables and figures.
-    assumptions : sequence of (str, str)
-        What was assumed, and what was and was not protected.
-    cards : sequence of Card
-        The verdicts, which come first.
-    about_cards : str
-        What they have in common.
+    played : what was played, and who held what.
+    findings : what happened, a finding a paragraph.
+    settings : how it was played.
+    sections : what was measured: tables and figures.
+    assumptions : what was assumed, and what was and was not protected.
+    cards : the verdicts, which come first.
+    about_cards : what they have in common.
     """
 
     played: str
@@ -176,26 +141,17 @@ class Page:
 class Frame:
     """What is told of a run of any game.
 
-    Parameters
+    Attributes
     ----------
-    name, about : str
-        The scenario's name, and what it says of itself.
-    finished, planned : int
-        How many trials.
-    complete : bool
-        Whether the run was played to its end.
-    left_out : sequence of (str, str)
-        Which rows of the table were not played with.
-    secrecy : sequence of (str, str)
-        What parties could have recomputed or known besides.
-    confinement : sequence of (str, str)
-        What stood around the parties.
-    provenance : sequence of (str, str)
-        What the page was made from.
-    beside : str
-        A file of published figures that the run is held against, if it is.
-    cells : sequence of CellTrials
-        The trials of each cell.
+    name, about : the scenario's name, and what it says of itself.
+    finished, planned : how many trials.
+    complete : whether the run was played to its end.
+    left_out : which rows of the table were not played with.
+    secrecy : what parties could have recomputed or known besides.
+    confinement : what stood around the parties.
+    provenance : what the page was made from.
+    beside : a file of published figures that the run is held against, if it is.
+    cells : the trials of each cell.
     """
 
     name: str

@@ -10,14 +10,12 @@ Point: TypeAlias = Sequence[float]
 
 
 def dominated(points: Sequence[Point], rivals: Sequence[Point] | None = None) -> list[bool]:
-    """Say of each point whether another is at least as good in every coordinate, and better in one.
+    """Say of each point whether another is at least as good in every coordinate, and better in one; none is NaN.
 
     Two points that are the same do not dominate one another.
 
     Parameters
     ----------
-    points : sequence of points
-        All of as many coordinates; none of them NaN.
     rivals : sequence of points, optional
         What the points are when they stand against others, one for each; the points themselves, if left out. The worst
         that others may be against the best that a point may be finds what is clearly dominated.

@@ -28,26 +28,16 @@ NOT_AS_DESCRIBED = "not reproducible as described"
 def region(printed: float, sd: float | None, margin: float) -> Range:
     """Give what counts as the printed number: from so much below it to so much above, both included.
 
-    Parameters
-    ----------
-    sd : float or None
-        The standard deviation that is printed beside it, if one is.
-    margin : float
-        Of what a paper cannot print, in the same unit.
+    That is the standard deviation that is printed beside it, if one is, and a margin, of what a paper cannot print.
     """
     around = (sd or 0.0) + margin
     return printed - around, printed + around
 
 
 def judged(measured: Estimate, printed: Range, missing: str | None = None) -> str:
-    """Judge a printed figure by the interval of a measured one.
+    """Judge a printed figure, of which `region` says what counts as it, by the interval of a measured one.
 
-    Parameters
-    ----------
-    printed : (float, float)
-        See `region`.
-    missing : str, optional
-        What the paper leaves out.
+    A paper of which something is missing is not reproducible as described.
     """
     if missing:
         return NOT_AS_DESCRIBED
@@ -61,17 +51,13 @@ def judged(measured: Estimate, printed: Range, missing: str | None = None) -> st
 
 @dataclass(frozen=True)
 class Comparison:
-    """One printed figure beside ours.
+    """One printed figure, as it is written, beside ours.
 
     Attributes
     ----------
-    what : what is compared.
-    printed : as it is written.
-    region : what counts as that.
-    measured : ours, in the same unit.
-    digits : how many decimals it gets.
+    region : what counts as the printed one, in the unit of ours.
+    digits : how many decimals ours gets.
     tally : how ours is written where it is a count.
-    cell : what was played.
     verdict : whether it is reproduced, or why that is not asked.
     source : where the printed one stands.
     missing : what the paper leaves out, if it is said.
@@ -106,12 +92,10 @@ def comparisons(
     protected: Callable[[Any], str | None] = lambda scenario: scenario.data.protected,
     instead: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
 ) -> list[Comparison]:
-    """Put what a paper printed of cells beside what was measured.
+    """Put what a paper printed of cells, which have the swept values, beside what was measured.
 
     Parameters
     ----------
-    cells : iterable of mapping
-        What was measured, with the swept values.
     beside : callable
         Gives what a figure has printed beside what a cell has measured; verdicts and sources are added here.
     protected : callable
@@ -167,15 +151,7 @@ def counted(rows: Sequence[Comparison]) -> str:
 def beside_ours(
     rows: Sequence[Comparison], name: Callable[[Mapping[str, Any]], str], margins: str
 ) -> Sheet[Comparison]:
-    """Lay out printed figures beside ours, for the page and for a terminal.
-
-    Parameters
-    ----------
-    name : callable
-        Names a cell.
-    margins : str
-        What the margins around printed numbers are, and what they are for.
-    """
+    """Lay out printed figures beside ours; say what the margins around printed numbers are, and what they are for."""
     lacking = dict.fromkeys(
         f"{name(row.cell)}: {NOT_AS_DESCRIBED}. Missing: {row.missing}." for row in rows if row.missing
     )

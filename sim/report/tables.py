@@ -52,12 +52,10 @@ class Column:
 class PageTable:
     """A table of the page, column by column, and what to know about it.
 
-    Parameters
+    Attributes
     ----------
-    links : sequence of str
-        The ids of what each row's first text leads to; none where rows lead nowhere.
-    keys : int
-        How many columns, the first ones, tell rows apart: they stay where they are while the others are scrolled.
+    links : the ids of what each row's first text leads to; none where rows lead nowhere.
+    keys : how many columns, the first ones, tell rows apart: they stay where they are while the others are scrolled.
     """
 
     columns: Sequence[Column]

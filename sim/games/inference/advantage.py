@@ -49,16 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.binomial import lower_limit, upper_limit
-from sim.report.estimates import t_interval
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its interval."""
-
-    value: float
-    low: float
-    high: float
+from sim.report.estimates import Estimate, t_interval
 
 
 @dataclass(frozen=True)
@@ -77,8 +68,7 @@ class Advantage:
     @property
     def accuracy(self) -> Estimate:
         """Balanced accuracy at guessing the bit, in percent; 50 is a coin's."""
-        d = self.difference
-        return Estimate(50 + 50 * d.value, 50 + 50 * d.low, 50 + 50 * d.high)
+        return self.difference.mapped(lambda d: 50 + 50 * d)
 
 
 def measure(
@@ -122,14 +112,10 @@ def measure(
     d = float(rates[1] - rates[0])
     deviations = (ones - rates[:, None] * counts) / totals[:, None]
     own = level / attacks
-    clustered = _by_t(d, deviations[1] - deviations[0], own)
-    exact = _independent(d, totals, own)
+    clustered, exact = _by_t(d, deviations[1] - deviations[0], own), _independent(d, totals, own)
     low, high = max(min(clustered[0], exact[0]), -1.0), min(max(clustered[1], exact[1]), 1.0)
     nearer = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    return Advantage(
-        advantage=Estimate(abs(d), nearer, max(abs(low), abs(high))),
-        difference=Estimate(d, low, high),
-    )
+    return Advantage(Estimate(abs(d), nearer, max(abs(low), abs(high))), Estimate(d, low, high))
 
 
 def _by_t(value: float, deviations: NDArray[np.float64], level: float) -> tuple[float, float]:

@@ -77,11 +77,6 @@ class InferenceDeal:
         hands = (self.developer, self.adversary, self.test, self.audited)
         return sum(len(hand.labels) for hand in hands if hand is not None)
 
-    @property
-    def strengths(self) -> tuple[float, ...]:
-        """Among which values lambda is chosen by what compliance answers; none where it is given."""
-        return self.scenario.developer.lambdas
-
 
 def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> InferenceDeal:
     """Draw the cards of one trial, a function of the cell's scenario, ``seed + trial`` and the secret alone.
@@ -139,10 +134,7 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
 def _sizes(scenario: InferenceScenario, rows: int) -> tuple[int, int]:
     """Say how many of a table's rows are held back to measure on, and how many the developer trains on.
 
-    Raises
-    ------
-    DealError
-        If that leaves the adversary none.
+    A deal that leaves the adversary none is refused.
     """
     data = scenario.data
     held_back = min(TEST_MOST, int(TEST_SHARE * rows)) if data.test_share is None else round(data.test_share * rows)
@@ -157,12 +149,7 @@ def _sizes(scenario: InferenceScenario, rows: int) -> tuple[int, int]:
 
 
 def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]]) -> None:
-    """Make sure that every model's rows can be drawn: the developer's, and the adversary's besides its probes.
-
-    Raises
-    ------
-    DealError
-    """
+    """Refuse a deal in which a model's rows cannot be drawn: the developer's, or the adversary's besides its probes."""
     asked, adversary = scenario.developer, scenario.adversary
     settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
     trains = {"developer": 0}
@@ -179,11 +166,10 @@ def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]
 
 
 def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> NDArray[np.int8]:
-    """Draw samples of the two distributions from rows of both groups.
+    """Draw samples of the two distributions from rows of both groups, each 0 or 1 in ``group``, of shape (rows,).
 
     Parameters
     ----------
-    group : ndarray of 0 or 1, shape (rows,)
     purity : float
         alpha, in [1/2, 1]: the share of group d in distribution d.
 
@@ -214,15 +200,9 @@ def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
-    """Load the table, and every attribute's groups, the game's first.
+    """Load the table, and every attribute's groups, the game's first: shape (attributes, rows).
 
     No protected attribute is a feature, unless the scenario includes the game's own.
-
-    Returns
-    -------
-    table : Rows
-    groups : ndarray
-        Shape (attributes, rows).
     """
     data = scenario.data
     roles = data.roles

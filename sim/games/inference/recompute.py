@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.rpc.arrays import from_message
-from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
-from sim.transcripts.messages import Session, Submission, TrialMessages
+from sim.transcripts.messages import Submission, TrialMessages
 
 _SERVED = 1e-5
 """How far a score in single precision may be from the same one in another batch."""
-
-
-def comparisons(_session: Session) -> Sequence[Compare]:
-    """Give the comparisons for the trials of a session."""
-    return (compare,)
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:

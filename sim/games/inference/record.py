@@ -223,7 +223,7 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     enough = len(lines) >= FEWEST
     for name, interval in (("accuracy_b", own.accuracy), ("family", family.accuracy), ("advantage", own.advantage)):
         cell[f"{name}_low"], cell[f"{name}_high"] = (interval.low, interval.high) if enough else (None, None)
-    cell["accuracy_b"], cell["advantage"] = own.accuracy.value, own.advantage.value
+    cell["accuracy_b"], cell["advantage"] = own.accuracy.mean, own.advantage.mean
     for key in _MEANS:
         cell[key] = float(np.mean([line[key] for line in lines]))
     for key in ("below_tau", "bound_holds", "corrected_bound_holds", "needed", "accepted", "rejected"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 import numpy as np
@@ -11,14 +12,13 @@ from numpy.typing import NDArray
 
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceServicer, add_InferenceServiceServicer_to_server
-from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import array_pb2, error_pb2
 from sim.games.game import Watch
-from sim.games.inference.deal import InferenceDeal
+from sim.games.inference.deal import Hand, InferenceDeal
 from sim.games.inference.outcome import InferenceOutcome, Models
-from sim.games.referee import check_queries
+from sim.games.referee import Arrays, announced, check_queries, in_chunks
 from sim.games.submissions import take_array, take_guess
 from sim.games.table import Table, Trial
 
@@ -47,13 +47,7 @@ class _InferenceTrial(Trial):
 
 @dataclass
 class InferenceDealer(InferenceServiceServicer):
-    """Serves InferenceService, and plays one deal at a time.
-
-    Parameters
-    ----------
-    table : Table
-        The run's: where it deals compliance in, that is another referee's to do.
-    """
+    """Serves InferenceService, and plays one deal at a time; compliance's cards are another referee's to deal."""
 
     table: Table = field(repr=False)
 
@@ -62,13 +56,7 @@ class InferenceDealer(InferenceServiceServicer):
         add_InferenceServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: InferenceDeal, seconds: float) -> InferenceOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _InferenceTrial(deal)
         self.table.play(trial, seconds)
         assert trial.models is not None, "guesses come after models"
@@ -83,20 +71,17 @@ class InferenceDealer(InferenceServiceServicer):
         self, request: inference.TakeTrainingDealRequest, context: grpc.ServicerContext
     ) -> Iterator[inference.TakeTrainingDealResponse]:
         """Deal to the developer, once compliance serves the trial, if it is dealt in."""
-        response = inference.TakeTrainingDealResponse
+        response: Any = inference.TakeTrainingDealResponse
         trial = self.table.take(_InferenceTrial, request.after_deal_id, lambda trial: trial.opened)
         if not isinstance(trial, _InferenceTrial):
             yield response(turn=trial)
             return
         deal = trial.deal
-        yield response(deal=_training_deal(deal))
-        yield from (response(bits_chunk=chunk) for chunk in chunks_of(deal.bits))
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(deal.developer.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(deal.developer.labels))
-        yield from (response(groups_chunk=chunk) for chunk in chunks_of(deal.developer.groups))
-        yield from (response(test_features_chunk=chunk) for chunk in chunks_of(deal.test.features))
+        arrays = {"bits": deal.bits, **_arrays(deal.developer), "test_features": deal.test.features}
         if deal.audited is not None:
-            yield from (response(audited_features_chunk=chunk) for chunk in chunks_of(deal.audited.features))
+            arrays["audited_features"] = deal.audited.features
+        yield response(deal=_training_deal(deal, arrays))
+        yield from in_chunks(response, arrays)
 
     def SubmitModels(
         self, request: inference.SubmitModelsRequest, context: grpc.ServicerContext
@@ -107,9 +92,9 @@ class InferenceDealer(InferenceServiceServicer):
             # The adversary is told lambda and asks these models: they may be sent again, but not changed.
             if not trial.opened or (trial.models_request or request) != request:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            deal = trial.deal
+            deal, developer = trial.deal, trial.deal.scenario.developer
             test, members = (len(deal.bits), len(deal.test.labels)), (len(deal.bits), deal.member_rows)
-            if request.strength not in (deal.strengths or (deal.scenario.developer.strength,)):
+            if request.strength not in (developer.lambdas or (developer.strength,)):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.models = Models(
                 scores=_scores(request.scores, test),
@@ -126,17 +111,14 @@ class InferenceDealer(InferenceServiceServicer):
         self, request: inference.TakeAttackDealRequest, context: grpc.ServicerContext
     ) -> Iterator[inference.TakeAttackDealResponse]:
         """Deal to the adversary, once the models answer."""
-        response = inference.TakeAttackDealResponse
+        response: Any = inference.TakeAttackDealResponse
         trial = self.table.take(_InferenceTrial, request.after_deal_id, lambda trial: trial.models is not None)
         if not isinstance(trial, _InferenceTrial):
             yield response(turn=trial)
             return
         assert trial.models is not None, "just waited for"
-        rows = trial.deal.adversary
         yield response(deal=_attack_deal(trial.deal, trial.models.strength))
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(rows.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(rows.labels))
-        yield from (response(groups_chunk=chunk) for chunk in chunks_of(rows.groups))
+        yield from in_chunks(response, _arrays(trial.deal.adversary))
 
     def SubmitGuesses(
         self, request: inference.SubmitGuessesRequest, context: grpc.ServicerContext
@@ -153,6 +135,10 @@ class InferenceDealer(InferenceServiceServicer):
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.guesses = guesses
             return inference.SubmitGuessesResponse()
+
+
+def _arrays(hand: Hand) -> Arrays:
+    return {"features": hand.features, "labels": hand.labels, "groups": hand.groups}
 
 
 _ITERATIONS = {"steps": inference.ITERATIONS_STEPS, "epochs": inference.ITERATIONS_EPOCHS}
@@ -178,7 +164,7 @@ def training_of(deal: InferenceDeal, strength: float) -> inference.Training:
     )
 
 
-def _training_deal(deal: InferenceDeal) -> inference.TrainingDeal:
+def _training_deal(deal: InferenceDeal, arrays: Arrays) -> inference.TrainingDeal:
     return inference.TrainingDeal(
         deal_id=deal.deal_id,
         seed=deal.seeds["developer"],
@@ -186,20 +172,15 @@ def _training_deal(deal: InferenceDeal) -> inference.TrainingDeal:
         holds_protected=True,
         labels_only=deal.scenario.adversary.answers == "labels",
         member_rows=deal.member_rows,
-        strengths=deal.strengths,
+        strengths=deal.scenario.developer.lambdas,
         metric=number_of(deal.scenario.compliance.metric),
         audit_epsilon=deal.scenario.epsilon,
-        audited_features=header_of(deal.audited.features) if deal.audited is not None else None,
-        bits=header_of(deal.bits),
-        features=header_of(deal.developer.features),
-        labels=header_of(deal.developer.labels),
-        groups=header_of(deal.developer.groups),
-        test_features=header_of(deal.test.features),
+        **announced(arrays),
     )
 
 
 def _attack_deal(deal: InferenceDeal, strength: float) -> inference.AttackDeal:
-    adversary, rows = deal.scenario.adversary, deal.adversary
+    adversary = deal.scenario.adversary
     return inference.AttackDeal(
         deal_id=deal.deal_id,
         seed=deal.seeds["adversary"],
@@ -210,9 +191,7 @@ def _attack_deal(deal: InferenceDeal, strength: float) -> inference.AttackDeal:
         labels_only=adversary.answers == "labels",
         training=training_of(deal, strength),
         adapts=adversary.adapts,
-        features=header_of(rows.features),
-        labels=header_of(rows.labels),
-        groups=header_of(rows.groups),
+        **announced(_arrays(deal.adversary)),
     )
 
 

@@ -16,17 +16,14 @@ from sim.scenarios.scenario import NOT_ASKED, PaperFigure, Scenario, Section, Ta
 class InferenceData(TableSection):
     """The table, and what is done with its protected attributes.
 
-    Parameters
+    Attributes
     ----------
-    also_protected : dict
-        The ones besides the game's: each with the value that is the advantaged one.
-    include_protected : bool
-        Whether the game's is a feature of the models.
-    train_share : float, optional
-        The part of the table that the developer trains on; half of what is left over by the others, if left out.
-    test_share : float, optional
-        The part that is held back to measure models on, and again where compliance audits; a fifth, but at most 4,000
-        rows, if left out.
+    also_protected : the ones besides the game's: each with the value that is the advantaged one.
+    include_protected : whether the game's is a feature of the models.
+    train_share : the part of the table that the developer trains on; half of what is left over by the others, if left
+        out.
+    test_share : the part that is held back to measure models on, and again where compliance audits; a fifth, but at
+        most 4,000 rows, if left out.
     """
 
     also_protected: dict[str, str] = Field(default={})
@@ -74,20 +71,15 @@ class InferenceFigure(PaperFigure):
 
     It must name its data: what was measured on others is shown, and is no test of the figure.
 
-    Parameters
+    Attributes
     ----------
-    gap_base, gap, eo_base, eo, label_gap, accuracy_base, accuracy : float, optional
-        In percentage points and percent.
-    gap_ratio : float, optional
-        The gap as a share of what it was before the defence, to a tenth.
-    gap_change, eo_change : {"falls", "rises"}, optional
-        What the defence did to the gap and to EO, where the numbers themselves are lost.
-    below_tau, runs : int, optional
-        In how many of how many runs the gap was at most 0.05.
-    bound_holds : bool, optional
-        Whether the mean gap was at most W times the mean EO, which is how the paper asks for Theorem 1's bound.
-    bit : {0, 1}, optional
-        The group that all of the paper's models were trained on, 1 being the advantaged; ours of it are compared.
+    gap_base, gap, eo_base, eo, label_gap, accuracy_base, accuracy : in percentage points and percent.
+    gap_ratio : the gap as a share of what it was before the defence, to a tenth.
+    gap_change, eo_change : what the defence did to the gap and to EO, where the numbers themselves are lost.
+    below_tau, runs : in how many of how many runs the gap was at most 0.05.
+    bound_holds : whether the mean gap was at most W times the mean EO, which is how the paper asks for Theorem 1's
+        bound.
+    bit : the group that all of the paper's models were trained on, 1 being the advantaged; ours of it are compared.
     """
 
     gap_base: float | None = None
@@ -134,34 +126,29 @@ class InferenceScenario(Scenario):
 
     def problems(self) -> Iterator[str]:
         """Find what no single key shows."""
-        yield from _problems(self)
-
-
-def _problems(scenario: InferenceScenario) -> Iterator[str]:
-    """Find what the inference game cannot be played with."""
-    if scenario.data.source == "synthetic":
-        yield "data.source: synthetic people have no features to learn from"
-    developer = scenario.developer
-    if developer.defence == "fft-multi" and not scenario.data.also_protected:
-        yield "data.also_protected: is missing; fft-multi looks at several attributes"
-    if scenario.data.protected in scenario.data.also_protected:
-        yield f"data.also_protected: {scenario.data.protected} is the attribute that the game is about"
-    if developer.lambdas:
-        yield from _choice_problems(scenario)
-        if scenario.data.include_protected:
-            yield "data.include_protected: would deal the developer the groups that compliance audits for it"
-    elif scenario.compliance != NOT_ASKED:
-        yield "compliance: is not dealt in; only developer.lambdas ask it anything"
-    adversary = scenario.adversary
-    if not adversary.attack:
-        yield f"adversary.attack: is missing; one or more of {', '.join(ATTACKS)}"
-    for name in adversary.attack:
-        if ATTACKS[name].needs == "scores" and adversary.answers == "labels":
-            yield f"adversary.attack: {name} needs scores, but adversary.answers are labels"
-        elif ATTACKS[name].shadows and adversary.shadows < 2:
-            yield f"adversary.shadows: {name} needs at least 2, half with either bit"
-    if len(set(adversary.attack)) != len(adversary.attack):
-        yield "adversary.attack: names an attack twice"
+        if self.data.source == "synthetic":
+            yield "data.source: synthetic people have no features to learn from"
+        developer = self.developer
+        if developer.defence == "fft-multi" and not self.data.also_protected:
+            yield "data.also_protected: is missing; fft-multi looks at several attributes"
+        if self.data.protected in self.data.also_protected:
+            yield f"data.also_protected: {self.data.protected} is the attribute that the game is about"
+        if developer.lambdas:
+            yield from _choice_problems(self)
+            if self.data.include_protected:
+                yield "data.include_protected: would deal the developer the groups that compliance audits for it"
+        elif self.compliance != NOT_ASKED:
+            yield "compliance: is not dealt in; only developer.lambdas ask it anything"
+        adversary = self.adversary
+        if not adversary.attack:
+            yield f"adversary.attack: is missing; one or more of {', '.join(ATTACKS)}"
+        for name in adversary.attack:
+            if ATTACKS[name].needs == "scores" and adversary.answers == "labels":
+                yield f"adversary.attack: {name} needs scores, but adversary.answers are labels"
+            elif ATTACKS[name].shadows and adversary.shadows < 2:
+                yield f"adversary.shadows: {name} needs at least 2, half with either bit"
+        if len(set(adversary.attack)) != len(adversary.attack):
+            yield "adversary.attack: names an attack twice"
 
 
 def _choice_problems(scenario: InferenceScenario) -> Iterator[str]:

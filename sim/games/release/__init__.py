@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from developer.release.training import require_lightgbm
 from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
-from sim.games.game import Game, Line
+from sim.games.game import Game, later
 from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
 from sim.games.release.report import columns
-from sim.scenarios.sweep import Sweep
-
-if TYPE_CHECKING:
-    from sim.report.page import Page
-
-
-def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.release.report.words import page  # brings the drawing library
-
-    return page(sweep, lines, summary)
-
 
 GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(
     name="release",
@@ -35,9 +21,9 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     record=record.record,
     summarise=record.summarise,
     outcome=outcome.from_messages,
-    recompute=recompute.comparisons,
+    recompute=lambda _: (recompute.compare,),
     tolerance=1e-12,
-    page=_page,
+    page=later("sim.games.release.report.words", "page"),  # brings the drawing library
     tables=columns.tables,
     captions=captions.captions,
     headline=columns.MEASURES["leakage"],

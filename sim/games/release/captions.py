@@ -14,10 +14,16 @@ def captions() -> Mapping[str, Caption]:
     """Give the captions by message."""
     return {
         "TakeReleaseDealResponse": _take_release_deal_response,
-        "SanitiseRequest": _sanitise_request,
+        "SanitiseRequest": lambda _story, message, _: (
+            f"their sensitive columns, sanitised at epsilon {number(message.epsilon)}?"
+        ),
         "SanitiseResponse": _sanitise_response,
-        "HandModelRequest": _hand_model_request,
-        "HandModelResponse": _hand_model_response,
+        "HandModelRequest": lambda _story, message, _: (
+            f"my model: {count(message.header.nodes.shape[0], 'node')} of trees"
+        ),
+        "HandModelResponse": lambda _story, message, _: (
+            f"accuracy {100 * message.utilities[0]:.1f}%" if message.utilities else "taken"
+        ),
         "SubmitBeliefsRequest": _submit_beliefs_request,
     }
 
@@ -34,21 +40,9 @@ def _take_release_deal_response(story: Story, message: Any, rest: Parts) -> str:
     return f"{deal.deal_id}: {people} to train on, {columns} released by {deal.terms.protocol}{asked}"
 
 
-def _sanitise_request(_story: Story, message: Any, _: Parts) -> str:
-    return f"their sensitive columns, sanitised at epsilon {number(message.epsilon)}?"
-
-
 def _sanitise_response(_story: Story, message: Any, _: Parts) -> str:
     header = message.header
     return f"{count(header.encoded.shape[0], 'row')} of bits, cost {number(header.epsilon_charged)}"
-
-
-def _hand_model_request(_story: Story, message: Any, _: Parts) -> str:
-    return f"my model: {count(message.header.nodes.shape[0], 'node')} of trees"
-
-
-def _hand_model_response(_story: Story, message: Any, _: Parts) -> str:
-    return f"accuracy {100 * message.utilities[0]:.1f}%" if message.utilities else "taken"
 
 
 def _submit_beliefs_request(story: Story, message: Any, _: Parts) -> str:

@@ -60,11 +60,6 @@ class ReleaseDeal:
         """Whether anything is released: not in two of the controls, nor where all of the budget is for queries."""
         return self.release.protocol not in (DROPPED, CONSTANT) and self.release.epsilon > 0
 
-    @property
-    def protected(self) -> NDArray[np.uint8]:
-        """Who is advantaged of the people to train on: (people,)."""
-        return self.release.protected
-
 
 def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> ReleaseDeal:
     """Draw the cards of one trial.

@@ -22,8 +22,9 @@ nothing is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from fairwall.laws.local import CLEAN
 from sim.games.release.scenario import CONTROLS, DROPPED
 from sim.games.release.seeds import Figures, ReleaseCell
+from sim.report.estimates import t_interval
 
 FAIRNESS = {"sp": 0.0, "di": 1.0, "eo": 0.0, "oad": 0.0}
 """The fairness metrics, and their perfect values."""
@@ -41,43 +43,62 @@ UTILITY = ("acc", "f1", "auc_hard", "recall")
 K_BASED, UNIFORM = "k-based", "uniform"
 
 _ROUNDING = 1e-12
-_LEVEL = 0.975
+_LEVEL = 0.05
 
 _Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Effect:
-    """What a change does to a metric's merit: larger is better.
+class OverSeeds:
+    """A mean over seeds, and its standard error; None with one seed, of which nothing is clear."""
+
+    mean: float
+    error: float | None
+    seeds: int
+
+    @classmethod
+    def of(cls, values: _Numbers) -> OverSeeds:
+        """Take the mean of a number of each seed."""
+        seeds = len(values)
+        error = float(values.std(ddof=1)) / math.sqrt(seeds) if seeds > 1 else None
+        return OverSeeds(float(values.mean()), error, seeds)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which the mean clearly lies."""
+        if self.error is None:
+            return -math.inf, math.inf
+        return t_interval(self.mean, self.error, self.seeds - 1, _LEVEL)
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the mean is clearly above or below 0, else 0."""
+        low, high = self.ends
+        if low <= 0 <= high or abs(self.mean) <= _ROUNDING:
+            return 0
+        return 1 if self.mean > 0 else -1
+
+
+@dataclass(frozen=True)
+class Effect(OverSeeds):
+    """What a change does to a metric's merit, on average over cells: larger is better.
 
     Attributes
     ----------
-    mean, error : over cells, and the standard error over seeds; None with one seed.
     worst : the mean of the cell where it is least.
     cells, better : how many cells there are, and in how many the mean is above 0.
     clearly_better, clearly_worse : in how many it clearly is.
     """
 
-    metric: str
-    seeds: int
-    mean: float
-    error: float | None
     worst: float
     cells: int
     better: int
     clearly_better: int
     clearly_worse: int
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Between which the mean clearly lies."""
-        half = _half(self.error, self.seeds)
-        return self.mean - half, self.mean + half
 
-    @property
-    def sign(self) -> int:
-        """1 or -1 where the mean is clearly above or below 0, else 0."""
-        return _sign(self.mean, self.error, self.seeds)
+Effects: TypeAlias = Mapping[str, Effect]
+"""What a change does to each metric."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +108,13 @@ class Standing:
     Attributes
     ----------
     ranks : mean ranks for "fairness", "utility" and "trade-off".
-    ahead : which protocols clearly rank ahead of it, for each of these.
+    ahead : which protocols clearly rank ahead of it by trade-off.
+    seeds : in how many seeds.
     """
 
     protocol: str
     ranks: Mapping[str, float]
-    ahead: Mapping[str, frozenset[str]]
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """A mean correlation, in [-1, 1], and its standard error over seeds; None with one seed."""
-
-    mean: float
-    error: float | None
+    ahead: frozenset[str]
     seeds: int
 
 
@@ -113,17 +127,16 @@ class Answers:
     released : RQ1: of every cell with a protocol against NonDP. Empty where there is no seed in common.
     dropped : the same of models without the sensitive columns.
     split : RQ2: of k-based against each other split.
-    standings : RQ3, best trade-off first, and in how many seeds.
-    inconsistency : how the share of inconsistent profiles goes with each kind of rank. Empty where it is not known.
+    standings : RQ3, best trade-off first.
+    inconsistency : how the share of inconsistent profiles correlates with each kind of rank; empty where it is unknown.
     """
 
     data: str
-    released: tuple[Effect, ...]
-    dropped: tuple[Effect, ...]
-    split: Mapping[str, tuple[Effect, ...]]
+    released: Effects
+    dropped: Effects
+    split: Mapping[str, Effects]
     standings: tuple[Standing, ...]
-    standing_seeds: int
-    inconsistency: Mapping[str, Correlation]
+    inconsistency: Mapping[str, OverSeeds]
 
 
 def answers(figures: Figures) -> tuple[Answers, ...]:
@@ -135,15 +148,12 @@ def _of_data(figures: Figures, data: str) -> Answers:
     cells = [cell for cell in figures if cell.data == data and cell.protocol not in CONTROLS]
     clean, dropped = (ReleaseCell(data, control, "", math.inf) for control in (CLEAN, DROPPED))
     others = dict.fromkeys(cell.split for cell in cells if cell.split != K_BASED)
-    standings, seeds, inconsistency = _standings(figures, cells)
     return Answers(
         data,
         _effects(figures, [(cell, clean) for cell in cells]),
         _effects(figures, [(dropped, clean)]),
         {other: found for other in others if (found := _effects(figures, _pairs(cells, other)))},
-        standings,
-        seeds,
-        inconsistency,
+        *_standings(figures, cells),
     )
 
 
@@ -152,37 +162,32 @@ def _pairs(cells: Sequence[ReleaseCell], other: str) -> list[tuple[ReleaseCell, 
     return [(one, of_other) for one, of_other in pairs if of_other in cells]
 
 
-def _effects(figures: Figures, pairs: Sequence[tuple[ReleaseCell, ReleaseCell]]) -> tuple[Effect, ...]:
+def _effects(figures: Figures, pairs: Sequence[tuple[ReleaseCell, ReleaseCell]]) -> Effects:
     """Find what it does to each metric to have the first cell of a pair in place of the second."""
-    found = []
+    found = {}
     for metric in (*FAIRNESS, *UTILITY, "auc"):
         seeds = _seeds(figures, [cell for pair in pairs for cell in pair], (metric,))
         if seeds:
             one, other = (_merits(figures, side, metric, seeds) for side in zip(*pairs, strict=True))
-            found.append(_effect(metric, one - other))
-    return tuple(found)
+            found[metric] = _effect(one - other)
+    return found
 
 
-def _effect(metric: str, differences: _Numbers) -> Effect:
-    means, seeds = differences.mean(1), differences.shape[1]
-    signs = [_sign(float(row.mean()), _error(row), seeds) for row in differences]
-    overall = differences.mean(0)
+def _effect(differences: _Numbers) -> Effect:
+    """Sum up differences of (cell, seed)."""
+    means = differences.mean(1)
+    signs = [OverSeeds.of(row).sign for row in differences]
     return Effect(
-        metric,
-        seeds,
-        float(overall.mean()),
-        _error(overall),
-        float(means.min()),
-        len(means),
-        int((means > _ROUNDING).sum()),
-        signs.count(1),
-        signs.count(-1),
+        **vars(OverSeeds.of(differences.mean(0))),
+        worst=float(means.min()),
+        cells=len(means),
+        better=int((means > _ROUNDING).sum()),
+        clearly_better=signs.count(1),
+        clearly_worse=signs.count(-1),
     )
 
 
-def _standings(
-    figures: Figures, cells: Sequence[ReleaseCell]
-) -> tuple[tuple[Standing, ...], int, dict[str, Correlation]]:
+def _standings(figures: Figures, cells: Sequence[ReleaseCell]) -> tuple[tuple[Standing, ...], dict[str, OverSeeds]]:
     """Rank the protocols where all of them stand."""
     from scipy.stats import rankdata
 
@@ -192,7 +197,7 @@ def _standings(
     flat = [cell for row in rows if all(cell in figures for cell in row) for cell in row]
     seeds = _seeds(figures, flat, (*FAIRNESS, *UTILITY))
     if len(protocols) < 2 or not seeds:
-        return (), 0, {}
+        return (), {}
     shape = (-1, len(protocols), len(seeds))
 
     def ranks(metrics: Sequence[str]) -> _Numbers:
@@ -203,11 +208,13 @@ def _standings(
     kinds = {"fairness": ranks(tuple(FAIRNESS)), "utility": ranks(UTILITY)}
     kinds["trade-off"] = (kinds["fairness"] + kinds["utility"]) / 2
     of_seed = {kind: dict(zip(protocols, found.mean(0), strict=True)) for kind, found in kinds.items()}
+    traded = of_seed["trade-off"]
     standings = [
         Standing(
             protocol,
             {kind: float(found[protocol].mean()) for kind, found in of_seed.items()},
-            {kind: frozenset(_ahead(found, protocol)) for kind, found in of_seed.items()},
+            frozenset(other for other in protocols if OverSeeds.of(traded[protocol] - traded[other]).sign > 0),
+            len(seeds),
         )
         for protocol in protocols
     ]
@@ -215,17 +222,10 @@ def _standings(
     if _seeds(figures, flat, (*FAIRNESS, *UTILITY, "consistent")) == seeds:
         shares = 1 - _values(figures, flat, "consistent", seeds).reshape(shape)
         correlations = {kind: each for kind, found in kinds.items() if (each := _correlation(shares, found))}
-    return tuple(sorted(standings, key=lambda each: each.ranks["trade-off"])), len(seeds), correlations
+    return tuple(sorted(standings, key=lambda each: each.ranks["trade-off"])), correlations
 
 
-def _ahead(found: Mapping[str, _Numbers], protocol: str) -> Iterator[str]:
-    for other, ranks in found.items():
-        differences = found[protocol] - ranks
-        if _sign(float(differences.mean()), _error(differences), len(differences)) > 0:
-            yield other
-
-
-def _correlation(shares: _Numbers, ranks: _Numbers) -> Correlation | None:
+def _correlation(shares: _Numbers, ranks: _Numbers) -> OverSeeds | None:
     """Correlate shares and ranks of (place, protocol, seed) over protocols, where both vary."""
     from scipy.stats import rankdata
 
@@ -235,8 +235,7 @@ def _correlation(shares: _Numbers, ranks: _Numbers) -> Correlation | None:
     vary = (scale > 0).all(1)
     if not vary.any():
         return None
-    of_seed = ((one * other).sum(1)[vary] / scale[vary]).mean(0)
-    return Correlation(float(of_seed.mean()), _error(of_seed), len(of_seed))
+    return OverSeeds.of(((one * other).sum(1)[vary] / scale[vary]).mean(0))
 
 
 def _seeds(figures: Figures, cells: Sequence[ReleaseCell], metrics: Sequence[str]) -> list[int]:
@@ -260,19 +259,3 @@ def _merits(figures: Figures, cells: Sequence[ReleaseCell], metric: str, seeds: 
 
 def _values(figures: Figures, cells: Sequence[ReleaseCell], metric: str, seeds: Sequence[int]) -> _Numbers:
     return np.array([[figures[cell][seed][metric] for seed in seeds] for cell in cells], dtype=np.float64)
-
-
-def _error(of_seed: _Numbers) -> float | None:
-    return float(of_seed.std(ddof=1)) / math.sqrt(len(of_seed)) if len(of_seed) > 1 else None
-
-
-def _half(error: float | None, seeds: int) -> float:
-    from scipy.special import stdtrit
-
-    return math.inf if error is None else float(stdtrit(seeds - 1, _LEVEL)) * error
-
-
-def _sign(mean: float, error: float | None, seeds: int) -> int:
-    if abs(mean) <= max(_ROUNDING, _half(error, seeds)):
-        return 0
-    return 1 if mean > 0 else -1

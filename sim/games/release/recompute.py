@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +17,9 @@ from compliance.records.people import Records
 from developer.release import beliefs, mixture
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.wire.metrics import name_of
-from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
-from sim.transcripts.messages import Session, TrialMessages
+from sim.transcripts.messages import TrialMessages
 from sim.transcripts.methods import short
-
-
-def comparisons(_session: Session) -> Sequence[Compare]:
-    """Give the comparisons for the trials of a session."""
-    return (compare,)
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
@@ -122,10 +115,10 @@ def _beliefs(
     place, request = f"{trial.deal_id}: developer reports", submitted.request
     features, labels = arrays["features"].astype(np.float64), arrays["labels"].astype(np.uint8)
     believed = beliefs.believe(deal.terms, features, labels, encoded)
-    findings.same(submitted.place, f"{place}: from_release", from_message(request.from_release), believed.from_release)
-    findings.same(
-        submitted.place, f"{place}: from_everything", from_message(request.from_everything), believed.from_everything
-    )
+    for name in ("from_release", "from_everything"):
+        findings.same(
+            submitted.place, f"{place}: {name}", from_message(getattr(request, name)), getattr(believed, name)
+        )
     findings.same(submitted.place, f"{place}: consistent", request.consistent, believed.consistent)
     _mixture(findings, trial, deal, believed)
     batches = (*trial.batches.values(), *trial.queried.values())

@@ -29,11 +29,17 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
     figures also as it answered. Leakage is in percent of the people who were trained on.
     """
     scenario, beliefs, report = cell.scenario, outcome.beliefs, outcome.report
-    release, protected = dealt.release, dealt.protected
+    release, protected = dealt.release, dealt.release.protected
     (column,) = (column for column in release.columns if column.protected)
-    exact = {audit.metric: float(audit.exact[0]) for audit in report.audits}
+    queried = release.queried.epsilon if release.queried else 0.0
+    # Queries are about the protected attribute alone.
+    own = math.inf if release.protocol == CLEAN else column.share * release.epsilon + queried
+    # Where nothing is released there is nothing to guess from.
     told = dealt.releases and report.release_spent
-    released = {audit.metric: float(audit.released[0]) for audit in report.audits}
+
+    def right(guess: NDArray[np.uint8] | None) -> float | None:
+        return None if guess is None else 100 * float((guess == protected).mean())
+
     return [
         {
             "split_seed": dealt.seed,
@@ -43,22 +49,21 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
             "split": scenario.release.split,
             "sensitive": [each.name for each in release.columns],
             "epsilon": plain(release.budget),
-            "epsilon_queried": release.queried.epsilon if release.queried else 0.0,
-            "epsilon_protected": plain(_epsilon_of(column.share, dealt)),
-            "loss": plain(_loss(dealt)),
+            "epsilon_queried": queried,
+            "epsilon_protected": plain(own),
+            "loss": plain(_loss(dealt, queried)),
             "release_spent": plain(report.release_spent),
             "audit_epsilon_spent": plain(report.epsilon_spent),
             "queries": beliefs.queries,
-            **{name: _number(value) for name, value in exact.items()},
-            **{f"{name}_released": _number(value) for name, value in released.items()},
+            **{audit.metric: _number(audit.exact) for audit in report.audits},
+            **{f"{audit.metric}_released": _number(audit.released) for audit in report.audits},
             **dict(zip(GROUP_RATES, report.group_rates, strict=True)),
             **dict(zip(UTILITIES, report.utilities, strict=True)),
             "consistent": beliefs.consistent,
             "leakage_baseline": 100 * float(max(protected.mean(), 1 - protected.mean())),
-            # Where nothing is released there is nothing to guess from.
-            "leakage_release": _right(beliefs.from_release, protected) if told else None,
-            "leakage": _right(beliefs.from_everything, protected) if told else None,
-            "leakage_mixture": None if beliefs.from_mixture is None else _right(beliefs.from_mixture, protected),
+            "leakage_release": right(beliefs.from_release) if told else None,
+            "leakage": right(beliefs.from_everything) if told else None,
+            "leakage_mixture": right(beliefs.from_mixture),
         }
     ]
 
@@ -87,27 +92,16 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     return summary
 
 
-def _epsilon_of(share: float, dealt: ReleaseDeal) -> float:
-    """Say how much of epsilon the protected attribute gets by itself: queries are about no other."""
-    release = dealt.release
-    if release.protocol == CLEAN:
-        return math.inf
-    return share * release.epsilon + (release.queried.epsilon if release.queried else 0.0)
-
-
-def _loss(dealt: ReleaseDeal) -> float:
+def _loss(dealt: ReleaseDeal, queried: float) -> float:
     """Say what release and queries cost, the release by its exact law: less than epsilon for some protocols."""
     release = dealt.release
-    queried = release.queried.epsilon if release.queried else 0.0
     if release.protocol not in LOCAL_LAWS:
         return math.inf if release.protocol == CLEAN else 0.0
     law, columns = LOCAL_LAWS[release.protocol], release.columns if dealt.releases else ()
     return queried + math.fsum(law.loss(column.domain, column.share * release.epsilon) for column in columns)
 
 
-def _right(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
-    return 100 * float((guess == protected).mean())
-
-
-def _number(value: float) -> float | None:
+def _number(measured: NDArray[np.float64]) -> float | None:
+    """Give what was measured of the one model, where it is finite."""
+    value = float(measured[0])
     return value if math.isfinite(value) else None

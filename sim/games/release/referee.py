@@ -15,19 +15,16 @@ from fairwall.game.v1.release_game_service_pb2_grpc import (
     add_ReleaseGameServiceServicer_to_server,
 )
 from fairwall.laws.utility import RATED, UTILITIES
-from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import error_pb2
 from sim.games.game import Watch
-from sim.games.referee import check_queries, terms_of
+from sim.games.referee import Arrays, announced, check_queries, in_chunks, terms_of
 from sim.games.release.deal import ReleaseDeal
 from sim.games.release.outcome import Beliefs, ReleaseOutcome
-from sim.games.release.scenario import CONSTANT, DROPPED
+from sim.games.release.scenario import CONSTANT
 from sim.games.submissions import take_guess
 from sim.games.table import Table, Trial, TrialFailed
-
-_INPUTS = {DROPPED: release.TRAINING_INPUT_DROPPED, CONSTANT: release.TRAINING_INPUT_CONSTANT}
 
 
 @dataclass
@@ -57,13 +54,7 @@ class ReleaseDealer(ReleaseGameServiceServicer):
         add_ReleaseGameServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: ReleaseDeal, seconds: float) -> ReleaseOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _ReleaseTrial(deal)
         self.table.play(trial, seconds)
         assert trial.beliefs is not None, "a trial that ended has them"
@@ -87,9 +78,9 @@ class ReleaseDealer(ReleaseGameServiceServicer):
         if not isinstance(trial, _ReleaseTrial):
             yield response(turn=trial)
             return
-        yield response(deal=_developer_deal(trial.deal))
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(trial.deal.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(trial.deal.labels))
+        arrays: Arrays = {"features": trial.deal.features, "labels": trial.deal.labels}
+        yield response(deal=_developer_deal(trial.deal, arrays))
+        yield from in_chunks(response, arrays)
 
     def SubmitBeliefs(
         self, request: release.SubmitBeliefsRequest, context: grpc.ServicerContext
@@ -114,26 +105,22 @@ class ReleaseDealer(ReleaseGameServiceServicer):
 
 def _mixture(request: release.SubmitBeliefsRequest, deal: ReleaseDeal) -> NDArray[np.uint8] | None:
     """Take the guess from release and queries, which goes with them."""
-    if request.HasField("from_mixture") != (deal.release.queried is not None):
+    there = request.HasField("from_mixture")
+    if there != (deal.release.queried is not None):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    return take_guess(request.from_mixture, (len(deal.labels),)) if deal.release.queried is not None else None
+    return take_guess(request.from_mixture, (len(deal.labels),)) if there else None
 
 
-def _input(deal: ReleaseDeal) -> release.TrainingInput:
-    if deal.releases:
-        return release.TRAINING_INPUT_RELEASED
-    return _INPUTS.get(deal.release.protocol, release.TRAINING_INPUT_DROPPED)
-
-
-def _developer_deal(deal: ReleaseDeal) -> release.ReleaseDeal:
+def _developer_deal(deal: ReleaseDeal, arrays: Arrays) -> release.ReleaseDeal:
     scenario, boosting = deal.scenario, deal.boosting
+    constant = deal.release.protocol == CONSTANT
+    without = release.TRAINING_INPUT_CONSTANT if constant else release.TRAINING_INPUT_DROPPED
     return release.ReleaseDeal(
         deal_id=deal.deal_id,
-        input=_input(deal),
+        input=release.TRAINING_INPUT_RELEASED if deal.releases else without,
         terms=terms_of(deal.release),
         boosting=release.Boosting(seed=deal.seed, depth=boosting.depth, rate=boosting.rate, trees=boosting.trees),
         metrics=[number_of(metric) for metric in scenario.metrics],
         audit_epsilon=scenario.epsilon / len(scenario.metrics),
-        features=header_of(deal.features),
-        labels=header_of(deal.labels),
+        **announced(arrays),
     )

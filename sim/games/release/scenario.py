@@ -34,12 +34,11 @@ _PROTOCOLS = dict.fromkeys((*LOCAL_LAWS, *CONTROLS))
 class ReleaseData(TableSection):
     """The table. A known one has its roles already; left out, the sensitive columns are the table's own.
 
-    Parameters
+    Attributes
     ----------
-    sensitive_drawn : tuple of int
-        The least and the most sensitive columns, the protected one among them, where each trial draws its own.
-    candidates : tuple of str
-        What they are drawn from, besides the protected one; left out, the table's own.
+    sensitive_drawn : the least and the most sensitive columns, the protected one among them, where each trial draws its
+        own.
+    candidates : what they are drawn from, besides the protected one; left out, the table's own.
     """
 
     sensitive: tuple[str, ...] = ()

@@ -70,14 +70,7 @@ _Row: TypeAlias = tuple[ReleaseCell, int, Mapping[str, Any]]
 
 
 def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Callable[[str], str]) -> Figures:
-    """Sort the figures of a run's lines.
-
-    Parameters
-    ----------
-    sweep, lines : Sweep, sequence of Line
-        The run's.
-    data_set : callable
-        Names a table, by ``data.source``.
+    """Sort the figures of a run's lines; ``data_set`` names a table, by ``data.source``.
 
     Raises
     ------
@@ -86,13 +79,12 @@ def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Calla
     """
     keys = (*METRICS.values(), *RATES.values(), *OWN)
 
-    def rows() -> Iterable[_Row]:
-        for line in lines:
-            data = data_set(line.get("data.source", sweep.scenario.data.source))
-            cell = _cell(data, line["protocol"], line["split"], _epsilon(sweep, line))
-            yield cell, line["split_seed"], {key: line.get(key) for key in keys}
+    def cell(line: Line) -> ReleaseCell:
+        data = data_set(line.get("data.source", sweep.scenario.data.source))
+        return _cell(data, line["protocol"], line["split"], _epsilon(sweep, line))
 
-    return _gathered(rows(), lambda cell, seed: f"the run has several trials of {named(cell)} with seed {seed}")
+    rows = ((cell(line), line["split_seed"], {key: line.get(key) for key in keys}) for line in lines)
+    return _gathered(rows, lambda cell, seed: f"the run has several trials of {named(cell)} with seed {seed}")
 
 
 def together(runs: Sequence[Figures]) -> Figures:
@@ -110,13 +102,10 @@ def together(runs: Sequence[Figures]) -> Figures:
 
 
 def published(file: Path) -> Figures:
-    """Read a file of published figures.
+    """Read a CSV file of published figures.
 
-    Parameters
-    ----------
-    file : Path
-        CSV with the columns dataset, protocol, split, epsilon, seed, acc, f1, auc, recall, SPD, DI, EOD and OAD; one
-        without protocol, split and epsilon is of models trained on clean attributes. It may have `RATES` as well.
+    It has the columns dataset, protocol, split, epsilon, seed, acc, f1, auc, recall, SPD, DI, EOD and OAD; one without
+    protocol, split and epsilon is of models trained on clean attributes. It may have `RATES` as well.
 
     Raises
     ------

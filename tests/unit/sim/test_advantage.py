@@ -73,7 +73,7 @@ def test_the_interval_for_independent_victims_holds_for_every_pair_of_rates(n0: 
 def test_splits_that_all_agree_still_leave_doubt() -> None:
     bits, split = np.tile([0, 1], 100), np.repeat(np.arange(10), 20)
     found = measure(bits, bits, split, level=0.05, attacks=5)
-    assert found.advantage.value == found.advantage.high == 1
+    assert found.advantage.mean == found.advantage.high == 1
     # 200 of 200 right: the probability p of right guesses has p^200 >= 0.01 / 2.
     assert found.advantage.low == pytest.approx(2 * 0.005 ** (1 / 200) - 1)
     assert found.accuracy == Estimate(100, pytest.approx(100 * 0.005 ** (1 / 200)), 100)
@@ -82,17 +82,17 @@ def test_splits_that_all_agree_still_leave_doubt() -> None:
 def test_who_is_always_wrong_knows_everything() -> None:
     bits, split = np.tile([0, 1], 100), np.repeat(np.arange(10), 20)
     right, wrong = measure(bits, bits, split), measure(bits, 1 - bits, split)
-    assert wrong.advantage.value == right.advantage.value == 1
+    assert wrong.advantage.mean == right.advantage.mean == 1
     assert wrong.advantage.low == pytest.approx(right.advantage.low)
-    assert wrong.difference.value == -1
-    assert wrong.accuracy.value == 0
+    assert wrong.difference.mean == -1
+    assert wrong.accuracy.mean == 0
 
 
 @pytest.mark.parametrize("guess", [0, 1])
 def test_a_guess_that_is_always_the_same_knows_nothing(guess: int) -> None:
     bits, split = np.tile([0, 1, 1], 60), np.repeat(np.arange(10), 18)
     found = measure(bits, np.full(180, guess), split)
-    assert found.advantage.value == found.advantage.low == 0
+    assert found.advantage.mean == found.advantage.low == 0
     assert found.difference.low < 0 < found.difference.high
 
 
@@ -113,16 +113,16 @@ def test_with_equal_splits_the_clustered_interval_is_students() -> None:
 def test_splits_may_lack_a_bit_and_have_any_name() -> None:
     bits, guesses = [0, 0, 1, 1, 0, 1], [0, 1, 1, 1, 0, 0]
     found = measure(bits, guesses, [7, 7, 7, -2, 40, 40])
-    assert found.difference.value == pytest.approx(1 / 3)
+    assert found.difference.mean == pytest.approx(1 / 3)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.floats(1e-6, 0.5))
 def test_more_attacks_and_smaller_levels_never_make_an_interval_narrower(seed: int, attacks: int, level: float) -> None:
     data = victims(np.random.default_rng(seed), 6, 4, (0.3, 0.8), 0.1)
     one, several = measure(*data, level=level), measure(*data, level=level, attacks=attacks)
-    assert several.difference.low <= one.difference.low <= one.difference.value
-    assert one.difference.value <= one.difference.high <= several.difference.high
-    assert 0 <= several.advantage.low <= several.advantage.value <= several.advantage.high <= 1
+    assert several.difference.low <= one.difference.low <= one.difference.mean
+    assert one.difference.mean <= one.difference.high <= several.difference.high
+    assert 0 <= several.advantage.low <= several.advantage.mean <= several.advantage.high <= 1
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -130,7 +130,7 @@ def test_swapping_the_bits_or_the_guesses_turns_the_sign(seed: int) -> None:
     bits, guesses, split = victims(np.random.default_rng(seed), 5, 3, (0.3, 0.6), 0.2)
     found = measure(bits, guesses, split)
     for turned in (measure(1 - bits, guesses, split), measure(bits, 1 - guesses, split)):
-        assert turned.difference.value == pytest.approx(-found.difference.value)
+        assert turned.difference.mean == pytest.approx(-found.difference.mean)
         assert turned.difference.low == pytest.approx(-found.difference.high)
         assert turned.advantage.low == pytest.approx(found.advantage.low)
 

@@ -13,7 +13,7 @@ import pytest
 
 from sim.games import read
 from sim.games.release.questions import FAIRNESS, UTILITY, Answers, Effect, answers
-from sim.games.release.report.verdicts import verdicts
+from sim.games.release.report.studied import verdicts
 from sim.games.release.report.words import page
 from sim.games.release.seeds import METRICS, Figures, ReleaseCell, of_run, published, table_name
 from tests.command import fairwall
@@ -44,7 +44,7 @@ def cell(protocol: str = "grr", split: str = "uniform", epsilon: float = 1.0) ->
 
 
 def effect(found: Answers, metric: str) -> Effect:
-    return next(each for each in found.released if each.metric == metric)
+    return found.released[metric]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_cells_are_counted_by_their_means() -> None:
     }
     (found,) = answers(figures_of(told))
     assert list(found.split) == ["uniform", "other"]
-    (against,) = found.split["uniform"]
+    (against,) = found.split["uniform"].values()
     assert (against.cells, against.better, against.clearly_better, against.clearly_worse) == (3, 1, 1, 1)
     assert (against.mean, against.worst) == (pytest.approx(0), pytest.approx(-0.1))
 
@@ -130,19 +130,19 @@ def test_protocols_are_ranked_and_ties_share() -> None:
     assert [each.ranks for each in found.standings] == [
         dict.fromkeys(("fairness", "utility", "trade-off"), rank) for rank in (1, 2, 3)
     ]
-    assert [sorted(each.ahead["trade-off"]) for each in found.standings] == [[], ["ss"], ["grr", "ss"]]
+    assert [sorted(each.ahead) for each in found.standings] == [[], ["ss"], ["grr", "ss"]]
     assert {kind: each.mean for kind, each in found.inconsistency.items()} == pytest.approx(
         dict.fromkeys(("fairness", "utility", "trade-off"), 1.0)
     )
     same = {protocol: of(cell(), [0.5, 0.6]) for protocol in ("grr", "ss")}
     (tied,) = answers(figures_of({cell(protocol): told for protocol, told in same.items()}))
     assert [each.ranks["trade-off"] for each in tied.standings] == [1.5, 1.5]
-    assert not any(each.ahead["trade-off"] for each in tied.standings)
+    assert not any(each.ahead for each in tied.standings)
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["grr", "ss", "oue", "blh"])))
 def test_grr_and_ss_are_best_where_they_lead(order: tuple[str, ...]) -> None:
-    text = verdicts(ranked(order, dict.fromkeys(order, 0.5)))[2].found
+    text = verdicts(ranked(order, dict.fromkeys(order, 0.5)))["RQ3"]
     last = max(order.index("grr"), order.index("ss"))
     first = min(order.index("grr"), order.index("ss"))
     expected = "yes" if last == 1 else "no" if first > 0 else "in part"
@@ -155,7 +155,7 @@ def test_one_seed_is_not_enough_for_a_verdict() -> None:
         each: of(each, [0.5 - 0.01 * place])
         for place, each in enumerate((CLEAN, cell(), cell("ss"), cell("oue"), cell(split="k-based")))
     }
-    said = [each.found for each in verdicts(answers(figures_of(told))[0])]
+    said = list(verdicts(answers(figures_of(told))[0]).values())
     assert said[0].startswith("fairer: cannot say; cost negligible: cannot say. ")
     assert said[1].startswith("fairer: cannot say; more useful: cannot say. ")
     assert said[2].startswith("GRR and SS best: cannot say. ")
@@ -164,8 +164,8 @@ def test_one_seed_is_not_enough_for_a_verdict() -> None:
 def test_what_was_not_played_is_not_judged() -> None:
     for only in (cell(), CLEAN):
         (told,) = answers(figures_of({only: of(only, [0.5, 0.6])}))
-        for verdict in verdicts(told):
-            assert verdict.found.startswith("cannot say: in no seed are there ")
+        for found in verdicts(told).values():
+            assert found.startswith("cannot say: in no seed are there ")
 
 
 @pytest.mark.parametrize("signs", list(itertools.product((-1, 0, 1), repeat=4)))
@@ -182,7 +182,7 @@ def test_fairer_is_said_where_some_metric_is_and_none_is_less(signs: tuple[int, 
     sanitised = {metric: clean[metric] + 0.1 * changes[metric] + jitter for metric in FAIRNESS} | {
         metric: clean[metric] + jitter for metric in UTILITY
     }
-    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])[0].found
+    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])["RQ1"]
     there = set(signs) - {0}
     expected = "in part" if len(there) == 2 else {1: "yes", -1: "no"}[there.pop()] if there else "cannot say"
     assert found.startswith(f"fairer: {expected}; ")
@@ -196,7 +196,7 @@ def test_a_cost_is_negligible_within_one_point(loss: float, spread: float, said:
     jitter = np.array([1, -1, 1, -1]) * spread
     clean = of(CLEAN, [0.5] * 4)
     sanitised = of(cell(), [0.5] * 4, f1=0.5 - loss + jitter)
-    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])[0].found
+    found = verdicts(answers(figures_of({CLEAN: clean, cell(): sanitised}))[0])["RQ1"]
     assert f"cost negligible: {said}. " in found
 
 
@@ -209,7 +209,7 @@ def official() -> dict[str, Answers]:
 
 @NEEDS_TABLES
 def test_the_published_figures_bear_out_only_some_of_what_is_said_of_them(official: dict[str, Answers]) -> None:
-    found = {name: [each.found for each in verdicts(told)] for name, told in official.items()}
+    found = {name: list(verdicts(told).values()) for name, told in official.items()}
     for name, beginnings in {
         "adult": ("fairer: yes; cost negligible: yes.", "fairer: in part; more useful: yes.", "GRR and SS best: yes."),
         "ACSCoverage": (
@@ -227,7 +227,7 @@ def test_acs_coverage_loses_f1_and_k_based_does_not_help(official: dict[str, Ans
     told = official["ACSCoverage"]
     f1 = effect(told, "f1")
     assert (round(100 * f1.mean, 1), round(100 * f1.worst, 1), f1.cells, f1.seeds) == (-13.2, -22.5, 126, 20)
-    against = {each.metric: each for each in told.split["uniform"]}
+    against = told.split["uniform"]
     assert {key: against[key].better for key in (*UTILITY, *FAIRNESS)} == {
         "acc": 8,
         "f1": 9,
@@ -245,7 +245,7 @@ def test_acs_coverage_loses_f1_and_k_based_does_not_help(official: dict[str, Ans
 def test_with_random_attributes_grr_is_no_longer_among_the_best() -> None:
     told = {each.data: each for each in answers(published(SHARED / "ldp_official_appendix_seeds.csv.gz"))}
     assert [each.protocol for each in told["LSAC"].standings].index("grr") == 4
-    assert "ss" in next(each for each in told["adult"].standings if each.protocol == "grr").ahead["trade-off"]
+    assert "ss" in next(each for each in told["adult"].standings if each.protocol == "grr").ahead
 
 
 SWEPT = """

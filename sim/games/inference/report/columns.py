@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sim.games.game import Line
@@ -29,15 +30,11 @@ LOADER = f"{LOADER_ONLY}: fewer than {PEOPLE_LEAST:,} people; shows that the tab
 _BEFORE = "Before: the model that the defence starts from."
 _GAP = "difference of a model's accuracies on the two groups, in points"
 _EO = "equalized odds gap, how far the groups' rates of predicted 1 are apart at most, given the label"
-_HELD = "held, of the splits"
 
 accuracy_of = interval_of("accuracy_b")
 advantage_of = interval_of("advantage")
-
-
-def family_of(cell: Line) -> Estimate:
-    """Give balanced accuracy at guessing b with the interval that holds for all attacks at once."""
-    return Estimate(cell["accuracy_b"], cell["family_low"], cell["family_high"])
+family_of = interval_of("accuracy_b", "family")
+"""Balanced accuracy at guessing b with the interval that holds for all attacks at once."""
 
 
 def has_intervals(summary: Sequence[Line]) -> bool:
@@ -50,8 +47,11 @@ def over_splits(key: str, within: Range = PERCENT) -> Callable[[Line], Estimate]
     return lambda cell: estimate([line[key] for line in cell["lines"]], within)
 
 
-def _held(key: str) -> Callable[[Line], str]:
-    return lambda cell: f"{cell[key]}/{cell['splits']}"
+def _bounds(theorem: str) -> Iterator[Measure[Line]]:
+    """Say in how many splits a theorem's bound held, as printed and corrected."""
+    for key, head in (("bound_holds", theorem), ("corrected_bound_holds", "corrected")):
+        held = partial(lambda key, cell: f"{cell[key]}/{cell['splits']}", key)
+        yield Measure(key, head, of=held, group="held, of the splits")
 
 
 ADVANTAGE: Measure[Line] = Measure(
@@ -143,8 +143,7 @@ BOUNDS: tuple[Measure[Line], ...] = (
     Measure("ppr_gap", "PPR gap", digits=1, about="difference of the groups' rates of predicted 1"),
     Measure("gap", digits=1, about=_GAP),
     Measure("label_gap", "base rates' gap", digits=1, about="difference of the groups' rates of label 1"),
-    Measure("bound_holds", "Theorem\u00a01", of=_held("bound_holds"), group=_HELD),
-    Measure("corrected_bound_holds", "corrected", of=_held("corrected_bound_holds"), group=_HELD),
+    *_bounds("Theorem\u00a01"),
     Measure(
         "sampling_error",
         "to a sampling error of at most",
@@ -165,8 +164,7 @@ ATTRIBUTES: tuple[Measure[Line], ...] = (
         for group, keys in (("gap, points", ("gap_base", "gap")), ("EO, points", ("eo_base", "eo")))
         for head, key in zip(("before", "after"), keys, strict=True)
     ),
-    Measure("bound_holds", "Theorem\u00a03", of=_held("bound_holds"), group=_HELD),
-    Measure("corrected_bound_holds", "corrected", of=_held("corrected_bound_holds"), group=_HELD),
+    *_bounds("Theorem\u00a03"),
 )
 CHOSEN: tuple[Measure[Line], ...] = (
     Measure(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sim.games.game import Line
 from sim.games.inference.report.columns import accuracy_of, distinct, has_intervals, over_splits, swept_axis, swept_in
 from sim.games.inference.report.printed import comparisons
-from sim.report.cells import Swept, paper_figure, scenario_of
+from sim.report.cells import paper_figure, scenario_of
 from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look, looks
 from sim.report.estimates import FEWEST, Estimate
 from sim.report.interval_plot import along, side_by_side
@@ -35,18 +35,16 @@ def draw(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line], look: Map
     look : mapping of str to Look
         Of each defence, as `columns.defence_of` names it.
     """
-    swept, axis = swept_in(sweep), swept_axis(sweep.scenario.axes, summary)
-    return _accuracy(swept, axis, summary, look), _gaps(
-        sweep, swept, axis, distinct(sweep, lines, summary), look, lines
-    )
+    axis = swept_axis(sweep.scenario.axes, summary)
+    return _accuracy(sweep, axis, summary, look), _gaps(sweep, axis, lines, summary, look)
 
 
-def _name(swept: Swept, axis: str | None, cell: Line) -> str:
+def _name(sweep: Sweep, axis: str | None, cell: Line) -> str:
     """Name what a line along the axis is of; nothing where only the axis is swept."""
-    return swept.name(cell, [axis] if axis else ()) or ("" if axis else str(cell["defence"]))
+    return swept_in(sweep).name(cell, [axis] if axis else ()) or ("" if axis else str(cell["defence"]))
 
 
-def _accuracy(swept: Swept, axis: str | None, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
+def _accuracy(sweep: Sweep, axis: str | None, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
     over = "With 95% intervals over data splits. " if has_intervals(summary) else ""
     caption = f"{over}As far from the dotted line on either side is as much known."
     title, what, coin = "Accuracy at guessing b", "b right, %", (50.0, "50%: a coin")
@@ -54,7 +52,7 @@ def _accuracy(swept: Swept, axis: str | None, summary: Sequence[Line], look: Map
     drawn: dict[str, Look] = {}
     of = looks(cell["attack"] for cell in summary)
     for cell in summary:
-        name, attack = _name(swept, axis, cell), cell["attack"]
+        name, attack = _name(sweep, axis, cell), cell["attack"]
         line = name if axis is None else ", ".join(filter(None, (name, attack)))
         place = attack if axis is None else setting(cell[axis])
         groups.setdefault(line, []).append((place, accuracy_of(cell)))
@@ -67,22 +65,19 @@ def _accuracy(swept: Swept, axis: str | None, summary: Sequence[Line], look: Map
 
 
 def _gaps(
-    sweep: Sweep,
-    swept: Swept,
-    axis: str | None,
-    cells: Sequence[Line],
-    look: Mapping[str, Look],
-    trials: Sequence[Line],
+    sweep: Sweep, axis: str | None, trials: Sequence[Line], summary: Sequence[Line], look: Mapping[str, Look]
 ) -> Figure:
+    cells = distinct(sweep, trials, summary)
     # Before any defence is what it was without one.
     if axis is not None:
         cells = [cell for cell in cells if cell["defence"] != "none"] or cells
-    several = axis is not None and len({_name(swept, axis, cell) for cell in cells}) > 1
+    several = axis is not None and len({_name(sweep, axis, cell) for cell in cells}) > 1
     lines: _Lines = {}
     printed: dict[str, list[tuple[str, float]]] = {}
     drawn: dict[str, Look] = {}
     for cell in cells:
-        name, place = _name(swept, axis, cell), _name(swept, None, cell) if axis is None else setting(cell[axis])
+        name = _name(sweep, axis, cell)
+        place = name if axis is None else setting(cell[axis])
         figure = paper_figure(scenario_of(sweep, {key: cell[key] for key in sweep.scenario.axes}))
         for what, (key, own) in _DRAWN.items():
             line = f"{name}, {what}" if several else what
@@ -96,14 +91,6 @@ def _gaps(
         others = ", ".join(dict.fromkeys(untested))
         seen += f" Hollow diamonds are the paper's figures{f': {others}' if others else ''}."
     title = f"Gap and EO, along {symbol(axis)}" if axis else "Gap and EO, before and after the defence"
-    return along(
-        "gap-eo",
-        title,
-        seen,
-        (symbol(axis) if axis else "", "points"),
-        lines,
-        printed=printed,
-        level=(5, "5 points: the paper's τ"),
-        joined=axis is not None,
-        look=drawn,
-    )
+    places, tau = (symbol(axis) if axis else "", "points"), (5, "5 points: the paper's τ")
+    joined = axis is not None
+    return along("gap-eo", title, seen, places, lines, printed=printed, level=tau, joined=joined, look=drawn)

@@ -102,10 +102,9 @@ def _strength(scenario: InferenceScenario) -> float | str:
 
 def _data(scenario: InferenceScenario) -> str:
     """Name the table and the attribute: of a user's file its format, or what it is called, not where it lies."""
-    source, data = scenario.data.source, scenario.data
+    source, protected = scenario.data.source, scenario.data.protected
     name, _, where = source.partition(":")
-    named = name if where else PurePath(source).name
-    return named + (f", {data.protected}" if data.protected else "")
+    return ", ".join(filter(None, (name if where else PurePath(source).name, protected)))
 
 
 def _cards(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> Iterator[Card]:
@@ -129,8 +128,8 @@ def _cards(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> I
 
 
 def _is_chance(cell: Line) -> bool:
-    right = family_of(cell)
-    return right.low is not None and right.high is not None and right.low <= 50 <= right.high
+    low, high = cell["family_low"], cell["family_high"]
+    return low is not None and low <= 50 <= high
 
 
 def _played(sweep: Sweep, lines: Sequence[Line]) -> str:
@@ -158,14 +157,10 @@ def _findings(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> I
         best = max((cell for cell in summary if cell["defence"] == defence), key=lambda cell: cell["advantage"])
         at = swept.name(best, ("developer.defence",))
         gap_base, gap, eo_base, eo = (number(best[key]) for key in ("gap_base", "gap", "eo_base", "eo"))
-        change = (
-            f"The gap was {gap} points, EO {eo}."
-            if defence == "none"
-            else f"The gap went from {gap_base} to {gap} points, EO from {eo_base} to {eo}."
-        )
+        change = f"The gap went from {gap_base} to {gap} points, EO from {eo_base} to {eo}."
         yield (
             f"Defence “{defence}”{f', {at}' if at else ''}: the strongest attack, {best['attack']}, guessed "
-            f"{_right(best)}. {change}"
+            f"{_right(best)}. {f'The gap was {gap} points, EO {eo}.' if defence == 'none' else change}"
         )
     if rows := comparisons(sweep, lines):
         yield counted(rows)
@@ -173,11 +168,10 @@ def _findings(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> I
 
 def _right(cell: Line) -> str:
     """Say how often b was guessed right, and what that is worth."""
-    accuracy = cell["accuracy_b"]
-    worth = f", which is worth as much as {number(100 - accuracy)}%" if accuracy < 49.95 else ""
-    right = f"{number(accuracy)}% of the bits right{worth}"
-    low, high = cell["family_low"], cell["family_high"]
-    if low is None:
+    found = family_of(cell)
+    worth = f", which is worth as much as {number(100 - found.mean)}%" if found.mean < 49.95 else ""
+    right = f"{number(found.mean)}% of the bits right{worth}"
+    if found.low is None:
         return right
     verdict = "contains 50: not told from chance" if _is_chance(cell) else "excludes 50: that is no chance"
-    return f"{right} ({number(low)} to {number(high)} at 99.9% for all attacks at once, which {verdict})"
+    return f"{right} ({number(found.low)} to {number(found.high)} at 99.9% for all attacks at once, which {verdict})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairwall.laws.local import LOCAL_LAWS
 from sim.games.game import Line
 from sim.games.release.scenario import UNIFORM_AT_K_BASED
 from sim.report.cells import Swept
@@ -53,6 +54,11 @@ MEASURES: dict[str, Measure[Line]] = {
 """What is measured of a cell, in the order in which page and terminal show it."""
 
 
+def protocol_title(protocol: str) -> str:
+    """Name a protocol, or a control."""
+    return LOCAL_LAWS[protocol].title if protocol in LOCAL_LAWS else protocol
+
+
 def change(name: str, value: float, *, finer: int = 0) -> str:
     """Write a change of a measure, with its sign, and so many decimals more than the measure has."""
     return signed(FACTORS[name] * value, (MEASURES[name].digits or 0) + finer)
@@ -77,14 +83,17 @@ def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> lis
     """Lay out models and guesses, a row a cell."""
     starred = any(cell.scenario.release.split == UNIFORM_AT_K_BASED for cell in sweep.cells)
     star = ["uniform*: at the epsilon that k-based gives the protected column."] if starred else []
-    notes = (
+    notes = [
         "Means over trials. clean: attributes as they are (NonDP). dropped: no sensitive column. constant: the "
         "commoner label for everybody.",
         *star,
-    )
+    ]
     known = sorted(cell["leakage_baseline"] for cell in summary) or [0.0]
-    low, high = f"{known[0]:.1f}", f"{known[-1]:.1f}"
-    commoner = f"Calling everybody by the commoner group is right for {low if low == high else f'{low} to {high}'}%."
+    commoner = " to ".join(dict.fromkeys(f"{share:.1f}" for share in (known[0], known[-1])))
+    caption = [
+        "Means over trials, of the model on clean test rows.",
+        f"Calling everybody by the commoner group is right for {commoner}%.",
+        *star,
+    ]
     columns = (Measure[Line]("trials"), *MEASURES.values())
-    caption = " ".join(["Means over trials, of the model on clean test rows.", commoner, *star])
-    return [Sheet("cells", "Models and guesses", swept_in(sweep), summary, columns, notes, caption)]
+    return [Sheet("cells", "Models and guesses", swept_in(sweep), summary, columns, notes, " ".join(caption))]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,31 +15,27 @@ from matplotlib.lines import Line2D
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from sim.games.game import Line
 from sim.games.release.questions import K_BASED, UNIFORM
-from sim.games.release.report.columns import FACTORS, MEASURES
-from sim.games.release.report.verdicts import protocol_title
+from sim.games.release.report.columns import FACTORS, MEASURES, protocol_title
 from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED, QUERIES_SHARE
 from sim.games.release.seeds import Figures
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, Look
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, Look, looks
 from sim.report.estimates import FEWEST
 from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
 from sim.report.notation import number
 
-_ROWS = {
-    "fairness": ("Fairness", ("di", "sp", "eo", "oad")),
-    "utility": ("Utility", ("acc", "f1", "auc_hard", "recall", "auc")),
-    "guesses": ("Profiles and guesses", ("consistent", "leakage_release", "leakage", "leakage_mixture")),
+_AXES = {
+    "fairness": dict.fromkeys(("di", "sp", "eo", "oad"), ""),
+    "utility": {"acc": "", "f1": "", "auc_hard": "AUC*, %", "recall": "", "auc": ""},
+    "guesses": {
+        "consistent": "consistent, %",
+        "leakage_release": "from release, %",
+        "leakage": "from all, %",
+        "leakage_mixture": "and queries, %",
+    },
 }
-"""Each figure's rows, in the paper's order."""
+"""Each figure's rows, in the paper's order, and what they are called where the table's head is too long."""
 
-_LABELS = {
-    "auc_hard": "AUC*, %",
-    "consistent": "consistent, %",
-    "leakage_release": "from release, %",
-    "leakage": "from all, %",
-    "leakage_mixture": "and queries, %",
-}
-"""Shorter than the table's."""
-
+_TITLES = {"fairness": "Fairness", "utility": "Utility", "guesses": "Profiles and guesses"}
 _NOTES = {
     "fairness": "SPD, EOD and OAD: advantaged less disadvantaged; DI: disadvantaged over advantaged.",
     "utility": "AUC*: on decisions, as the paper has it.",
@@ -59,11 +55,11 @@ _FIRST = (UNIFORM, K_BASED)
 _SPREAD = 0.36
 """Over how much of the way to the next epsilon the protocols stand beside one another."""
 
-_Points = Mapping[float, tuple[float, float]]
-"""Along epsilon: a mean, and its standard error, 0 where there are too few seeds for one."""
+_Lines = Mapping[tuple[str, str], Mapping[float, tuple[float, float]]]
+"""By split and protocol, along epsilon: a mean, and its standard error, 0 where there are too few seeds for one.
 
-_Lines = Mapping[tuple[str, str], _Points]
-"""By split and protocol. Controls have no split, and an infinite epsilon."""
+Controls have no split, and an infinite epsilon.
+"""
 
 
 def look_of(protocol: str) -> Look:
@@ -73,14 +69,10 @@ def look_of(protocol: str) -> Look:
 
 
 def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: str = "") -> tuple[Figure, ...]:
-    """Draw one data set where epsilon is swept.
+    """Draw one data set of a run's figures where epsilon is swept.
 
     Parameters
     ----------
-    figures : mapping
-        A run's, by cell and seed.
-    data : str
-        Which of its data sets.
     beside : mapping, optional
         Published ones, dashed and hollow in the same colours. Only figures that they have are drawn then.
     within : str
@@ -93,52 +85,37 @@ def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: 
     if len(epsilons) < 2:
         return ()
     drawn = []
-    for name, (title, keys) in _ROWS.items():
-        rows = {}
-        for key in keys:
-            ours, theirs = (_lines(side or {}, data, key) for side in (figures, beside))
-            if name == "guesses":
-                # Where nothing is released, or all as it is, there is nothing to guess.
-                ours = {line: points for line, points in ours.items() if line[0]}
-                if key.startswith("leakage"):
-                    ours |= _commoner(figures, data)
-            if any(split for split, _ in (theirs if beside is not None else ours)):
-                rows[key] = (ours, theirs)
+    for name, axes in _AXES.items():
+        sides = {key: [_lines(side or {}, data, key) for side in (figures, beside)] for key in axes}
+        rows = {key: both for key, both in sides.items() if any(split for split, _ in both[beside is not None])}
         if rows:
-            where = f"{data}, {within}" if within else data
-            drawn.append(_figure(name, f"{title} along ε: {where}", rows, splits, epsilons))
+            drawn.append(_figure(name, f"{data}, {within}" if within else data, rows, splits, epsilons))
     return tuple(drawn)
 
 
-def _lines(figures: Figures, data: str, key: str) -> dict[tuple[str, str], dict[float, tuple[float, float]]]:
+def _lines(figures: Figures, data: str, key: str) -> _Lines:
     lines: dict[tuple[str, str], dict[float, tuple[float, float]]] = {}
     for cell, seeds in figures.items():
         values = FACTORS[key] * np.array([told[key] for told in seeds.values() if key in told])
         if cell.data == data and len(values):
             error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) >= FEWEST else 0.0
             lines.setdefault((cell.split, cell.protocol), {})[cell.epsilon] = float(values.mean()), float(error)
-    return lines
-
-
-def _commoner(figures: Figures, data: str) -> dict[tuple[str, str], dict[float, tuple[float, float]]]:
-    """Give what anybody guesses."""
-    levels = [
-        point
-        for (split, _), points in _lines(figures, data, "leakage_baseline").items()
-        for point in points.values()
-        if split
-    ]
-    return {("", _COMMONER): {math.inf: levels[0]}} if levels else {}
+    if key not in _AXES["guesses"]:
+        return lines
+    # Where nothing is released, or all as it is, there is nothing to guess, and anybody guesses the commoner group.
+    guesses: _Lines = {line: points for line, points in lines.items() if line[0]}
+    known = _lines(figures, data, "leakage_baseline") if key != "consistent" else {}
+    levels = [point for (split, _), points in known.items() if split for point in points.values()]
+    return {**guesses, ("", _COMMONER): {math.inf: levels[0]}} if levels else guesses
 
 
 def _figure(
-    name: str, title: str, rows: Mapping[str, tuple[_Lines, _Lines]], splits: Sequence[str], epsilons: Sequence[float]
+    name: str, where: str, rows: Mapping[str, Sequence[_Lines]], splits: Sequence[str], epsilons: Sequence[float]
 ) -> Figure:
     protocols = [each for each in LOCAL_LAWS if any(each == line[1] for ours, _ in rows.values() for line in ours)]
     beside = any(theirs for _, theirs in rows.values())
 
-    def curves(ours: _Lines, theirs: _Lines, split: str) -> list[Curve]:
-        found = []
+    def curves(ours: _Lines, theirs: _Lines, split: str) -> Iterator[Curve]:
         for place, protocol in enumerate(protocols):
             aside, look = _SPREAD * ((place + 0.5) / len(protocols) - 0.5), look_of(protocol)
             for side, own in ((theirs, replace(look, dash=DASHES[5], hollow=True)), (ours, look)):
@@ -147,35 +124,30 @@ def _figure(
                     style = {"mew": 0.7, "lw": 0.9} if own.hollow else {"lw": 1.2}
                     at = [(epsilons.index(epsilon) + aside, mean) for epsilon, mean, _ in points]
                     label = "" if own.hollow else protocol_title(protocol)
-                    found.append(Curve(at, own, label, bars=[error for *_, error in points], style=style))
-        return found
+                    yield Curve(at, own, label, bars=[error for *_, error in points], style=style)
 
-    panels = [
-        [
-            Panel(
-                curves(ours, theirs, split),
-                [
-                    replace(level, at=mean)
-                    for control, level in _CONTROLS.items()
-                    for mean, _ in ours.get(("", control), {}).values()
-                ],
-                split if number_of == 0 else "",
-            )
-            for split in splits
-        ]
-        for number_of, (ours, theirs) in enumerate(rows.values())
-    ]
-    said = [f"Means over seeds; bars are standard errors, from {FEWEST} seeds on."]
-    said += ["Dashed and hollow: published."] if beside else []
+    panels: list[list[Panel]] = []
+    said = []
+    for key, (ours, theirs) in rows.items():
+        at = {control: mean for (split, control), points in ours.items() if not split for mean, _ in points.values()}
+        levels = [replace(level, at=at[control]) for control, level in _CONTROLS.items() if control in at]
+        panels.append([Panel([*curves(ours, theirs, split)], levels, "" if panels else split) for split in splits])
+        head, digits = MEASURES[key].head, MEASURES[key].digits
+        means = [mean for (split, _), points in ours.items() if split for mean, _ in points.values()]
+        clean = f", clean {at[CLEAN]:.{digits}f}" if CLEAN in at else ""
+        said.append(f"{head} from {min(means):.{digits}f} to {max(means):.{digits}f}{clean}")
+    title = f"{_TITLES[name]} along ε: {where}"
+    published = "Dashed and hollow: published. " if beside else ""
     hollow = Line2D([], [], color=GREY, marker="o", mfc="none", ms=3.5, ls=DASHES[5], lw=0.9, label="published")
     return line_plot(
-        "".join(letter if letter.isalnum() else "-" for letter in f"{name}-{title.partition(': ')[2]}").lower(),
+        "".join(letter if letter.isalnum() else "-" for letter in f"{name}-{where}").lower(),
         title,
-        " ".join([*said, "A level beyond a panel is left out.", _NOTES[name]]),
-        _alt(title, rows, epsilons),
+        f"Means over seeds; bars are standard errors, from {FEWEST} seeds on. {published}A level beyond a panel is "
+        f"left out. {_NOTES[name]}",
+        f"Chart. {title}, from {epsilons[0]:g} to {epsilons[-1]:g}. {'; '.join(said)}.",
         panels,
         Axis("ε", ticks=dict(enumerate(map(number, epsilons))), low=-0.4, high=len(epsilons) - 0.6),
-        [Axis(_LABELS.get(key, MEASURES[key].head)) for key in rows],
+        [Axis(_AXES[name][key] or MEASURES[key].head) for key in rows],
         inches=(0.5 + 2.55 * max(2, len(splits)), 1.1 + 1.55 * len(rows)),
         wide=len(splits) > 2,
         above=True,
@@ -184,28 +156,13 @@ def _figure(
     )
 
 
-def _alt(title: str, rows: Mapping[str, tuple[_Lines, _Lines]], epsilons: Sequence[float]) -> str:
-    """Say for each row between which values its lines run."""
-    said = []
-    for key, (ours, _) in rows.items():
-        digits = MEASURES[key].digits
-        means = [mean for (split, _), points in ours.items() if split for mean, _ in points.values()]
-        clean = ours.get(("", CLEAN), {}).get(math.inf)
-        level = "" if clean is None else f", clean {clean[0]:.{digits}f}"
-        said.append(f"{MEASURES[key].head} from {min(means):.{digits}f} to {max(means):.{digits}f}{level}")
-    return f"Chart. {title}, from {epsilons[0]:g} to {epsilons[-1]:g}. {'; '.join(said)}."
-
-
 _GUESSES = {"leakage_release": "release alone", "leakage": "and features, labels", "leakage_mixture": "and queries"}
 
 
 def along_shares(summary: Sequence[Line]) -> tuple[Figure, ...]:
     """Draw who is guessed right along the share of epsilon that buys queries: a panel for each epsilon.
 
-    Parameters
-    ----------
-    summary : sequence of mapping
-        A run's cells, in which `QUERIES_SHARE` is swept. Controls, in which nothing is guessed, are left out.
+    Controls, in which nothing is guessed, are left out.
     """
     by_epsilon: dict[float, list[Line]] = {}
     for cell in summary:
@@ -216,16 +173,15 @@ def along_shares(summary: Sequence[Line]) -> tuple[Figure, ...]:
         return ()
     panels, said = [], []
     for epsilon, cells in by_epsilon.items():
-        found = {key: _means(cells, key) for key in _GUESSES}
-        looks = (Look(*style) for style in zip(COLOURS, MARKERS, DASHES, strict=True))
-        curves = [Curve(points, next(looks), _GUESSES[key]) for key, points in found.items()]
+        curves = []
+        for (key, label), look in zip(_GUESSES.items(), looks(_GUESSES).values(), strict=True):
+            points = _means(cells, key)
+            curves.append(Curve(points, look, label))
+            if points:
+                ends = f"{points[0][1]:.1f} to {points[-1][1]:.1f}"
+                said.append(f"epsilon {number(epsilon)}, {MEASURES[key].head}: {ends}")
         level = replace(_CONTROLS[_COMMONER], at=float(np.mean([cell["leakage_baseline"] for cell in cells])))
         panels.append(Panel(curves, [level], "" if math.isnan(epsilon) else f"ε = {number(epsilon)}"))
-        said += [
-            f"epsilon {number(epsilon)}, {MEASURES[key].head}: {points[0][1]:.1f} to {points[-1][1]:.1f}"
-            for key, points in found.items()
-            if points
-        ]
     caption = (
         "Who is advantaged of those trained on, guessed right; means over trials, of all protocols. At share 0 nothing "
         "is asked, at 1 nothing is released."

@@ -10,12 +10,11 @@ from compliance.mechanisms import MECHANISMS
 from fairwall.laws.local import CLEAN
 from sim.games.game import Line
 from sim.games.release.questions import Answers, answers
-from sim.games.release.report.columns import swept_in, tables
+from sim.games.release.report import studied
+from sim.games.release.report.columns import protocol_title, swept_in, tables
 from sim.games.release.report.figures import along_shares, draw, look_of
-from sim.games.release.report.studied import sections as studied_sections
-from sim.games.release.report.verdicts import RULES, protocol_title
 from sim.games.release.scenario import CONTROLS, QUERIES_SHARE, ReleaseScenario
-from sim.games.release.seeds import Figures, of_run, table_name
+from sim.games.release.seeds import of_run, table_name
 from sim.report.cells import Swept, best_of_each
 from sim.report.drawing import Figure
 from sim.report.notation import number
@@ -70,10 +69,10 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
     if QUERIES_SHARE in sweep.scenario.axes:
         # The paper shares nothing out: its questions and figures are for other runs.
         figures = along_shares(summary)
-        studied = [Section("figures", "Figures", figures=figures)] if figures else []
+        own = [Section("figures", "Figures", figures=figures)] if figures else []
     else:
-        studied = list(_studied(sweep, lines))
-    asked = any(section.conclusions for section in studied)
+        own = list(_studied(sweep, lines))
+    asked = any(section.conclusions for section in own)
     return Page(
         cards=list(_cards(swept_in(sweep), summary)),
         about_cards=_CARDS,
@@ -90,18 +89,18 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
                 "Splits": lambda one: one.scenario.trials,
             },
         ),
-        sections=(*studied, *sections(tables(sweep, lines, summary), {})) if summary else (),
-        assumptions=(*_ASSUMPTIONS, *([RULES] if asked else [])),
+        sections=(*own, *sections(tables(sweep, lines, summary), {})) if summary else (),
+        assumptions=(*_ASSUMPTIONS, *([studied.RULES] if asked else [])),
     )
 
 
 def _cards(swept: Swept, summary: Sequence[Line]) -> Iterator[Card]:
     """Write a card for each protocol and epsilon; controls, in which nothing is guessed, get none."""
 
-    def epsilon(cell: Line) -> float | str:
-        """Give the epsilon that is swept, or else the cell's; a split may leave some of it."""
-        value: float | str = cell.get("release.epsilon", cell["epsilon"])
-        return value
+    def title(cell: Line) -> str:
+        """Name the epsilon that is swept, or else the cell's; a split may leave some of it."""
+        epsilon = number(cell.get("release.epsilon", cell["epsilon"]), 6)
+        return f"{protocol_title(cell['protocol'])}, ε = {epsilon}"
 
     guesses = [
         (cell, max(told, key=lambda key: cell[key]))
@@ -109,9 +108,7 @@ def _cards(swept: Swept, summary: Sequence[Line]) -> Iterator[Card]:
         if cell["protocol"] not in CONTROLS and (told := [key for key in _GUESSES if cell.get(key) is not None])
     ]
     for cell, best in best_of_each(
-        guesses,
-        lambda one: (one[0]["protocol"], epsilon(one[0])),
-        lambda one: one[0]["leakage_baseline"] - one[0][one[1]],
+        guesses, lambda one: title(one[0]), lambda one: one[0]["leakage_baseline"] - one[0][one[1]]
     ):
         reached, before = cell[best], cell["leakage_baseline"]
         others = swept.name(cell, ("release.protocol", "release.epsilon"))
@@ -121,8 +118,7 @@ def _cards(swept: Swept, summary: Sequence[Line]) -> Iterator[Card]:
             f"{f' ({others})' if others else ''}."
         )
         bar = Bar.on((0.0, 100.0), before, reached, ("0%", "100%: everybody"), f"From {before:.0f}% to {reached:.0f}%")
-        title = f"{protocol_title(cell['protocol'])}, ε = {number(epsilon(cell), 6)}"
-        yield Card(title, text, bar, look_of(cell["protocol"]).colour)
+        yield Card(title(cell), text, bar, look_of(cell["protocol"]).colour)
 
 
 def _played(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> str:
@@ -156,22 +152,17 @@ def _findings(summary: Sequence[Line]) -> Iterator[str]:
 
 
 def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[Section]:
-    """Put the paper's questions, and draw its figures."""
-    told: list[tuple[str, Answers]] = []
-    drawn: dict[str, list[Figure]] = {}
-    for within, figures in _parts(sweep, lines):
-        for answered in answers(figures):
-            told.append((within, answered))
-            drawn.setdefault(answered.data, []).extend(draw(figures, answered.data, within=within))
-    for data, own in drawn.items():
-        yield from studied_sections(data, told, own)
-
-
-def _parts(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[tuple[str, Figures]]:
-    """Part a run by whatever is swept besides protocol, split and epsilon: what it is, and figures."""
+    """Put the paper's questions, and draw its figures; of each part, where something besides its own keys is swept."""
     others = [key for key in sweep.scenario.axes if key not in _STUDIED]
     parts: dict[str, list[Line]] = {}
     for line in lines:
         parts.setdefault(json.dumps([line[key] for key in others]), []).append(line)
+    told: list[tuple[str, Answers]] = []
+    drawn: dict[str, list[Figure]] = {}
     for part in parts.values():
-        yield swept_in(sweep).name(part[0], (*_STUDIED, "data.source")), of_run(sweep, part, table_name)
+        within, figures = swept_in(sweep).name(part[0], (*_STUDIED, "data.source")), of_run(sweep, part, table_name)
+        for answered in answers(figures):
+            told.append((within, answered))
+            drawn.setdefault(answered.data, []).extend(draw(figures, answered.data, within=within))
+    for data, own in drawn.items():
+        yield from studied.sections(data, told, own)
