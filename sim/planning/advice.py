@@ -56,16 +56,12 @@ class Answer:
 class Node:
     """A question of the tree.
 
-    Parameters
+    Attributes
     ----------
-    asks : str
-        The question.
-    answer : callable
-        Answers it.
-    then : mapping of str to str
-        The next node's name by branch; empty at the end.
-    of_table : bool
-        Whether a table is needed for the answer.
+    asks : the question.
+    answer : answers it.
+    then : the next node's name by branch; empty at the end.
+    of_table : whether a table is needed for the answer.
     """
 
     name: str
@@ -87,16 +83,12 @@ class Step:
 class Recommendation:
     """One thing to do.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        A key of `sim.planning.practices`.
-    practice : Practice
-        What it trades, and whether it holds up.
-    why : str
-        What in the walk asks for it.
-    command : Command
-        A command that tries it.
+    name : a key of `sim.planning.practices`.
+    practice : what it trades, and whether it holds up.
+    why : what in the walk asks for it.
+    command : a command that tries it.
     """
 
     name: str

@@ -47,25 +47,17 @@ _FEW, _FEW_ERROR = 300, 0.0126
 class Plan:
     """What a batch can promise, and what it would take.
 
-    Parameters
+    Attributes
     ----------
-    batch : Batch
-        As asked, its mechanism with ``recommended`` resolved.
-    within : float
-        F.
-    worst : Worst
-        The least favourable model and its probability.
-    searched : str
-        The mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
-    reach : float or None
-        The least F that it does promise; None where there is none in the metric's range.
-    epsilon : float or None
-        About the smallest epsilon that is enough, or None where none up to 10,000 is.
-    people : int or None
-        About how many people of the table are enough, with the same shares of label and group, or None where no number
-        up to ten million is.
-    batches : int or None
-        How many such batches a budget holds; None without a budget. `batches_at_least` is that for the smallest
+    batch : as asked, its mechanism with ``recommended`` resolved.
+    within : F.
+    worst : the least favourable model and its probability.
+    searched : the mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
+    reach : the least F that it does promise; None where there is none in the metric's range.
+    epsilon : about the smallest epsilon that is enough, or None where none up to 10,000 is.
+    people : about how many people of the table are enough, with the same shares of label and group, or None where no
+        number up to ten million is.
+    batches : how many such batches a budget holds; None without a budget. `batches_at_least` is that for the smallest
         epsilon.
     """
 

@@ -24,18 +24,13 @@ class AdviceError(UserError):
 class Priority:
     """What a domain puts first.
 
-    Parameters
+    Attributes
     ----------
-    name : {'fairness', 'privacy', 'balance'}
-        What comes first.
-    puts_first : str
-        The same in words, and what is given up for it.
-    above, below : float
-        The paper's epsilons lie between these; the ends are left out where `open_ends`.
-    most : float
-        The largest epsilon that we would advise; ours where the paper has no upper end.
-    default : float
-        The epsilon that is taken where none is given. Ours.
+    name : what comes first.
+    puts_first : the same in words, and what is given up for it.
+    above, below : the paper's epsilons lie between these; the ends are left out where `open_ends`.
+    most : the largest epsilon that we would advise; ours where the paper has no upper end.
+    default : the epsilon that is taken where none is given. Ours.
     """
 
     name: Literal["fairness", "privacy", "balance"]

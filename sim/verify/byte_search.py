@@ -40,10 +40,9 @@ Codes = NDArray[np.uint16]
 class Column:
     """A column to search for.
 
-    Parameters
+    Attributes
     ----------
-    values : ndarray of uint8, shape (people,)
-        0 or 1.
+    values : (people,), 0 or 1.
     """
 
     name: str
@@ -68,12 +67,11 @@ class Found:
 class _Pattern:
     """Where a column changes, in one order of rows.
 
-    Parameters
+    Attributes
     ----------
-    codes : ndarray of uint16, shape (changes - 15,)
-        16 changes from each on, as bits.
-    rarest : int
-        Which of the codes holds, with the one after it, the most changes: stretches of equal values are everywhere.
+    codes : (changes - 15,), 16 changes from each on, as bits.
+    rarest : which of the codes holds, with the one after it, the most changes: stretches of equal values are
+        everywhere.
     """
 
     column: Column
