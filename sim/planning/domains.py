@@ -6,12 +6,11 @@ three priorities. The other domains are ours: each is given the priority of the 
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from fairwall.errors import UserError
+from fairwall.errors import UserError, did_you_mean, nearest
 
 _WIDEST = 2.0
 
@@ -108,9 +107,8 @@ def find_domain(name: str) -> Domain:
     spelled = "-".join(name.lower().replace("_", " ").replace("-", " ").split()).replace("ized", "ised")
     if spelled in DOMAINS:
         return DOMAINS[spelled]
-    near = difflib.get_close_matches(spelled, DOMAINS, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise AdviceError(f"--domain: unknown domain {name!r}; {hint}choose one of: {', '.join(DOMAINS)}")
+    hint = did_you_mean(nearest(spelled, DOMAINS)) or ";"
+    raise AdviceError(f"--domain: unknown domain {name!r}{hint} choose one of: {', '.join(DOMAINS)}")
 
 
 def check_numbers(epsilon: float, within: float) -> None:
