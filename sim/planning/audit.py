@@ -84,7 +84,7 @@ class Plan:
     @property
     def everybody(self) -> int:
         """How many people the table has in its two groups."""
-        return _everybody(self.batch.counts)
+        return sum(self.batch.counts.groups(None))
 
     @property
     def binding(self) -> tuple[int | None, int, int, int] | None:
@@ -130,7 +130,7 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
     plain = replace(batch, mechanism=batch.mechanism.removesuffix(SHRUNK))
     first = worst if plain == batch else least_favourable(plain, within)
     low, high = metric_range(batch.metric)
-    counts, everybody = batch.counts, _everybody(batch.counts)
+    counts, everybody = batch.counts, sum(batch.counts.groups(None))
 
     def of_people(n: float) -> tuple[Batch, float]:
         return replace(plain, counts=scaled(counts, math.ceil(n) / everybody)), within
@@ -208,10 +208,6 @@ def _for_model(batch: Batch, within: float, model: Worst) -> float:
 def scaled(counts: Counts, factor: float) -> Counts:
     """Return the counts of a table so many times as large, with the same shares of label and group."""
     return Counts(*(round(factor * n) for n in (counts.n00, counts.n01, counts.n10, counts.n11)))
-
-
-def _everybody(counts: Counts) -> int:
-    return counts.n00 + counts.n01 + counts.n10 + counts.n11
 
 
 def _check(batch: Batch, within: float, budget: float | None) -> None:
