@@ -39,12 +39,10 @@ class NotFound(UserError):
 class Checked:
     """What was found to be signed.
 
-    Parameters
+    Attributes
     ----------
-    account : dict
-        See `sim.attestation.statement.account_of`.
-    notes : tuple of str
-        What the reader should know besides.
+    account : see `sim.attestation.statement.account_of`.
+    notes : what the reader should know besides.
     """
 
     account: dict[str, Any]

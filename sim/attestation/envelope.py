@@ -41,12 +41,10 @@ class EnvelopeError(UserError):
 class Signer:
     """Who signs: compliance with its certificate's key, or with a key of its own.
 
-    Parameters
+    Attributes
     ----------
-    key : private key
-        On P-256, or Ed25519.
-    certificate : str
-        In PEM; empty for a key of its own.
+    key : on P-256, or Ed25519.
+    certificate : in PEM; empty for a key of its own.
     """
 
     key: Any = field(repr=False)
@@ -64,12 +62,10 @@ class Signer:
 class Opened:
     """What an envelope held, once it was found to be signed.
 
-    Parameters
+    Attributes
     ----------
-    described : dict of str to str
-        As `Signer.described`: what the statement has to say of its signer.
-    certificate : x509.Certificate or None
-        The signer's, issued by the reader's authority; None for a key of its own.
+    described : as `Signer.described`: what the statement has to say of its signer.
+    certificate : the signer's, issued by the reader's authority; None for a key of its own.
     """
 
     payload: bytes

@@ -231,20 +231,15 @@ def _budget(account: _Told) -> list[Section]:
     return [
         Section("budget", "Privacy budget", table=standing, figures=[one for one in drawn if one is not None]),
         Section("changes", "Privacy budget: how it was set and raised", table=history),
-        *_lost(account),
+        *_records(
+            "lost",
+            "Privacy budget: charged for what was lost",
+            account["lost"],
+            ("record", "time", "dataset", "epsilon", "delta"),
+            before="The ledger was lost and put back from a copy that was not the newest. Which answers had left since "
+            "is unknown; compliance charged what it states they came to, at most.",
+        ),
     ]
-
-
-def _lost(account: _Told) -> list[Section]:
-    lost = account["lost"]
-    if not lost:
-        return []
-    table = PageTable(_columns(lost, "record", "time", "dataset", "epsilon", "delta"))
-    before = (
-        "The ledger was lost and put back from a copy that was not the newest. Which answers had left since is "
-        "unknown; compliance charged what it states they came to, at most."
-    )
-    return [Section("lost", "Privacy budget: charged for what was lost", before=(before,), table=table)]
 
 
 def _mechanisms(account: _Told) -> list[Section]:
@@ -299,25 +294,17 @@ def _audits(account: _Told) -> list[Section]:
 
 
 def _by_group(account: _Told) -> list[Section]:
-    charges = account.get("byGroup", [])
-    if not charges:
-        return []
-    table = PageTable(
-        _columns(charges, "record", "time", "dataset", "developer", "request", "epsilon", "digest"),
-        (
-            "Counts of people by group and decision, with noise. ε bounds what they tell of one person's protected "
-            "attributes, all of them together.",
-        ),
+    keys = ("record", "time", "dataset", "developer", "request", "epsilon", "digest")
+    note = (
+        "Counts of people by group and decision, with noise. ε bounds what they tell of one person's protected "
+        "attributes, all of them together."
     )
-    return [Section("by-group", "Counts by group", table=table)]
+    return _records("by-group", "Counts by group", account.get("byGroup", []), keys, note=note)
 
 
 def _releases(account: _Told) -> list[Section]:
-    releases = account["releases"]
-    if not releases:
-        return []
-    table = PageTable(_columns(releases, "record", "time", "dataset", "developer", "request", "mechanism", "epsilon"))
-    return [Section("releases", "Sanitised attributes", table=table)]
+    keys = ("record", "time", "dataset", "developer", "request", "mechanism", "epsilon")
+    return _records("releases", "Sanitised attributes", account["releases"], keys)
 
 
 def _refusals(account: _Told) -> list[Section]:
@@ -335,11 +322,15 @@ def _refusals(account: _Told) -> list[Section]:
 
 
 def _others(account: _Told) -> list[Section]:
-    others = account["others"]
-    if not others:
-        return []
-    table = PageTable(_columns(others, "record", "time", "kind"))
-    return [Section("others", "Other records", table=table)]
+    return _records("others", "Other records", account["others"], ("record", "time", "kind"))
+
+
+def _records(
+    name: str, heading: str, rows: Sequence[_Told], keys: Sequence[str], *, before: str = "", note: str = ""
+) -> list[Section]:
+    """Lay records out in a section of their own, if there are any."""
+    table = PageTable(_columns(rows, *keys), (note,) if note else ())
+    return [Section(name, heading, before=(before,) if before else (), table=table)] if rows else []
 
 
 def _checked(account: _Told) -> list[Section]:

@@ -88,12 +88,7 @@ def account_of(
 
 
 def statement_of(account: dict[str, Any], name: str, page: bytes) -> bytes:
-    """State an account, and which page it is told on.
-
-    Parameters
-    ----------
-    name : str
-        The page's.
+    """State an account, and the name of the page that it is told on.
 
     Returns
     -------

@@ -18,7 +18,6 @@ from fairwall.errors import RunFailed, UserError
 _PATIENCE_SECONDS = 60.0
 """How long a service may take to read its policy, and its data, again."""
 
-
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 """What TOML takes for a key without quotes."""
 
@@ -34,8 +33,6 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str 
 
     Parameters
     ----------
-    path : Path
-        The policy.
     terms : mapping of str to float
         The keys of the developer's section.
     data : str, optional

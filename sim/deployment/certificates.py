@@ -96,7 +96,8 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     replace(folder / "issued.pem", "".join(each.certificate for each in credentials.values()))
     if minted:
-        _write(folder / "authority", {"authority": authority.pem, "key": _key_of(authority)})
+        key = authority.key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        _write(folder / "authority", {"authority": authority.pem, "key": key.decode()})
     for path, each in credentials.items():
         _give(path, each)
     replace(folder / COMPLIANCE / "revoked.pem", _list(authority, None, ()))
@@ -181,8 +182,6 @@ def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_ol
 
     Parameters
     ----------
-    folder, days, authority : Path, int, Authority
-        As for `add`.
     name : str
         A developer's, or `COMPLIANCE`.
     revoke_old : bool
@@ -215,8 +214,6 @@ def revoke(folder: Path, name: str, authority: Authority, serial: int | None = N
 
     Parameters
     ----------
-    folder, authority : Path, Authority
-        As for `add`.
     serial : int, optional
         The number of the only one of them that is meant.
 
@@ -378,11 +375,6 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     for name, text in files.items():
         replace(folder / f"{name}.pem", text)
-
-
-def _key_of(authority: Authority) -> str:
-    form = serialization.PrivateFormat.PKCS8
-    return authority.key.private_bytes(_PEM, form, serialization.NoEncryption()).decode()
 
 
 def _text(path: Path) -> str:

@@ -23,18 +23,13 @@ class RecommendError(UserError):
 class Recommendation:
     """The best mechanism for a batch, and how all of them stand.
 
-    Parameters
+    Attributes
     ----------
-    metric, n, queries, epsilon, delta, shares, reveal_max : str, int, int, float, float, Shares, float
-        The batch, as asked.
-    chosen : str
-        The mechanism that ``recommended`` answers with.
-    rows : tuple of Standing
-        Every mechanism and the midpoint, the smallest median error first.
-    told : tuple of float
-        What each of them gives away at most: the balanced accuracy of the best attack with the whole batch.
-    revealed : float
-        The same of what ``recommended`` answers with, which may be another one once predictions are known.
+    metric, n, queries, epsilon, delta, shares, reveal_max : the batch, as asked.
+    chosen : the mechanism that ``recommended`` answers with.
+    rows : every mechanism and the midpoint, the smallest median error first.
+    told : what each of them gives away at most: the balanced accuracy of the best attack with the whole batch.
+    revealed : the same of what ``recommended`` answers with, which may be another one once predictions are known.
     """
 
     metric: str

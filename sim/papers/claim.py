@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from fairwall import toml
-from fairwall.errors import UserError
+from fairwall.errors import UserError, did_you_mean, nearest
 from sim.papers.values import Value, ValueRefused
 from sim.report.estimates import Range
 from sim.report.reproduction import region
@@ -260,9 +260,6 @@ def find(papers: tuple[Paper, ...], name: str) -> tuple[Paper, Claim]:
     """
     found: Mapping[str, tuple[Paper, Claim]] = {claim.id: (paper, claim) for paper in papers for claim in paper.claims}
     if name not in found:
-        import difflib
-
-        near = difflib.get_close_matches(name.upper(), found, 1)
-        hint = f"; did you mean {near[0]}?" if near else "; `fairwall papers list` lists them"
+        hint = did_you_mean(nearest(name, found)) or "; `fairwall papers list` lists them"
         raise UserError(f"no claim {name!r}{hint}")
     return found[name]

@@ -16,9 +16,6 @@ from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judge
 REFUTED = "refuted"
 NOT_TESTED, LOST, UNPLAYABLE = "not tested", "lost", "unplayable"
 UNPLAYED = "unplayed"
-"""There is a test, and nobody has run it."""
-
-STATUSES = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, REFUTED, NOT_TESTED, LOST, UNPLAYABLE, UNPLAYED)
 
 MEANING = {
     REPRODUCED: "the 95% interval lies wholly inside the predicted region; or a check found no counterexample",
@@ -30,16 +27,11 @@ MEANING = {
     UNPLAYABLE: "something is missing for a test",
     UNPLAYED: "there is a test without evidence: `fairwall papers run` plays it",
 }
+STATUSES = tuple(MEANING)
 
 
 def measured(test: ClaimTest, values: Sequence[Sequence[float]]) -> list[Estimate]:
-    """Estimate what each prediction is about.
-
-    Parameters
-    ----------
-    values : sequence of sequence of float
-        For each prediction, the value of each unit, at least one.
-    """
+    """Estimate what each prediction is about; values as for `verdict`."""
     return [_estimate(test, units, number) for number, units in enumerate(values)]
 
 

@@ -38,14 +38,11 @@ _JUST = 1e-6
 class AddedNoise:
     """The law of an answer that is the gap plus noise.
 
-    Parameters
+    Attributes
     ----------
-    noise : Law
-        Before any bounding.
-    low, high : float
-        The metric's range.
-    bounded, truncated : bool
-        Whether answers are kept in the range at all, and whether that is by drawing noise again.
+    noise : before any bounding.
+    low, high : the metric's range.
+    bounded, truncated : whether answers are kept in the range at all, and whether that is by drawing noise again.
     """
 
     noise: Law

@@ -56,16 +56,12 @@ class Answer:
 class Node:
     """A question of the tree.
 
-    Parameters
+    Attributes
     ----------
-    asks : str
-        The question.
-    answer : callable
-        Answers it.
-    then : mapping of str to str
-        The next node's name by branch; empty at the end.
-    of_table : bool
-        Whether a table is needed for the answer.
+    asks : the question.
+    answer : answers it.
+    then : the next node's name by branch; empty at the end.
+    of_table : whether a table is needed for the answer.
     """
 
     name: str
@@ -87,16 +83,12 @@ class Step:
 class Recommendation:
     """One thing to do.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        A key of `sim.planning.practices`.
-    practice : Practice
-        What it trades, and whether it holds up.
-    why : str
-        What in the walk asks for it.
-    command : Command
-        A command that tries it.
+    name : a key of `sim.planning.practices`.
+    practice : what it trades, and whether it holds up.
+    why : what in the walk asks for it.
+    command : a command that tries it.
     """
 
     name: str
@@ -107,24 +99,20 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Advice:
-    """The walk, what it comes to in a line, and what to do, most urgent first."""
+    """The walk, the branch taken at each node, what it comes to in a line, and what to do, most urgent first."""
 
     case: Case
     steps: tuple[Step, ...]
+    branches: Mapping[str, str]
     verdict: str
     recommendations: tuple[Recommendation, ...]
-
-    @property
-    def branches(self) -> dict[str, str]:
-        """The branch that was taken, by node."""
-        return {step.node.name: step.answer.branch for step in self.steps if step.answer is not None}
 
 
 def advise(case: Case) -> Advice:
     """Walk the tree and recommend."""
     steps = tuple(_walk(case))
     taken = {step.node.name: step.answer.branch for step in steps if step.answer is not None}
-    return Advice(case, steps, _verdict(case, taken), tuple(_recommended(case, taken)))
+    return Advice(case, steps, taken, _verdict(case, taken), tuple(_recommended(case, taken)))
 
 
 def _walk(case: Case) -> Iterator[Step]:
@@ -271,7 +259,7 @@ def _recommended(case: Case, taken: Mapping[str, str]) -> Iterator[Recommendatio
     yield from _about_models(case, seen, taken)
     if seen is not None:
         for name, why in _about_practices(case, seen, taken):
-            yield Recommendation(name, PRACTICES[name], why, _practice(case, name))
+            yield Recommendation(name, PRACTICES[name], why, training_run(seen, case.epsilon, practice=name))
     for name, why in _about_mechanisms(priority.name, taken):
         yield Recommendation(name, MECHANISMS[name], why, mechanism_run(seen, case.epsilon, name))
 
@@ -348,10 +336,6 @@ def _about_mechanisms(first: str, taken: Mapping[str, str]) -> Iterator[tuple[st
         yield "propose-test-release", "both groups are large"
     if first == "privacy":
         yield "sample-and-aggregate", "if nobody may argue about groups' sizes"
-
-
-def _practice(case: Case, name: str) -> Command:
-    return training_run(case.situation, case.epsilon, practice=name)
 
 
 def _percent(probability: float) -> str:

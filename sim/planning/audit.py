@@ -47,25 +47,17 @@ _FEW, _FEW_ERROR = 300, 0.0126
 class Plan:
     """What a batch can promise, and what it would take.
 
-    Parameters
+    Attributes
     ----------
-    batch : Batch
-        As asked, its mechanism with ``recommended`` resolved.
-    within : float
-        F.
-    worst : Worst
-        The least favourable model and its probability.
-    searched : str
-        The mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
-    reach : float or None
-        The least F that it does promise; None where there is none in the metric's range.
-    epsilon : float or None
-        About the smallest epsilon that is enough, or None where none up to 10,000 is.
-    people : int or None
-        About how many people of the table are enough, with the same shares of label and group, or None where no number
-        up to ten million is.
-    batches : int or None
-        How many such batches a budget holds; None without a budget. `batches_at_least` is that for the smallest
+    batch : as asked, its mechanism with ``recommended`` resolved.
+    within : F.
+    worst : the least favourable model and its probability.
+    searched : the mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
+    reach : the least F that it does promise; None where there is none in the metric's range.
+    epsilon : about the smallest epsilon that is enough, or None where none up to 10,000 is.
+    people : about how many people of the table are enough, with the same shares of label and group, or None where no
+        number up to ten million is.
+    batches : how many such batches a budget holds; None without a budget. `batches_at_least` is that for the smallest
         epsilon.
     """
 
@@ -92,7 +84,7 @@ class Plan:
     @property
     def everybody(self) -> int:
         """How many people the table has in its two groups."""
-        return _everybody(self.batch.counts)
+        return sum(self.batch.counts.groups(None))
 
     @property
     def binding(self) -> tuple[int | None, int, int, int] | None:
@@ -138,7 +130,7 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
     plain = replace(batch, mechanism=batch.mechanism.removesuffix(SHRUNK))
     first = worst if plain == batch else least_favourable(plain, within)
     low, high = metric_range(batch.metric)
-    counts, everybody = batch.counts, _everybody(batch.counts)
+    counts, everybody = batch.counts, sum(batch.counts.groups(None))
 
     def of_people(n: float) -> tuple[Batch, float]:
         return replace(plain, counts=scaled(counts, math.ceil(n) / everybody)), within
@@ -216,10 +208,6 @@ def _for_model(batch: Batch, within: float, model: Worst) -> float:
 def scaled(counts: Counts, factor: float) -> Counts:
     """Return the counts of a table so many times as large, with the same shares of label and group."""
     return Counts(*(round(factor * n) for n in (counts.n00, counts.n01, counts.n10, counts.n11)))
-
-
-def _everybody(counts: Counts) -> int:
-    return counts.n00 + counts.n01 + counts.n10 + counts.n11
 
 
 def _check(batch: Batch, within: float, budget: float | None) -> None:

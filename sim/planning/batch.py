@@ -16,22 +16,15 @@ from fairwall.laws.standings import SHRUNK
 class Batch:
     """A batch, the first that its account buys.
 
-    Parameters
+    Attributes
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    counts : Counts
-        People by label and group, as in the table. Secret.
-    queries : int
-        m, how many models are asked about.
-    epsilon, delta : float
-        The whole batch's.
-    mechanism : str
-        A key of `compliance.mechanisms.MECHANISMS`, with `SHRUNK` behind it where answers move towards no gap.
-    bounding : Bounding
-        What keeps answers within the metric's range.
-    reveal_max : float
-        By what limit ``recommended`` chooses; 1 for none.
+    metric : a key of `fairwall.laws.metric.METRICS`.
+    counts : people by label and group, as in the table. Secret.
+    queries : m, how many models are asked about.
+    epsilon, delta : the whole batch's.
+    mechanism : a key of `compliance.mechanisms.MECHANISMS`, with `SHRUNK` behind it where answers move towards no gap.
+    bounding : what keeps answers within the metric's range.
+    reveal_max : by what limit ``recommended`` chooses; 1 for none.
     """
 
     metric: str

@@ -40,10 +40,9 @@ _TOLERANCE = 1e-9
 class CountedNoise:
     """The noise of a stratum's counts.
 
-    Parameters
+    Attributes
     ----------
-    size, sums : Law
-        On N0, before it is rounded, and on each centred sum.
+    size, sums : on N0, before it is rounded, and on each centred sum.
     """
 
     size: Law
@@ -70,16 +69,12 @@ def counted_noise(batch: Batch) -> CountedNoise:
 class CountedGap:
     """The law of a stratum's released gap.
 
-    Parameters
+    Attributes
     ----------
-    n0, n1 : int
-        The stratum's disadvantaged and advantaged people.
-    noise : CountedNoise
-        On its counts.
-    sizes, chances : Array
-        What N0 may be released as, and how probably; shape (sizes,).
-    numbers : int
-        How many answers one draw takes.
+    n0, n1 : the stratum's disadvantaged and advantaged people.
+    noise : on its counts.
+    sizes, chances : what N0 may be released as, and how probably; shape (sizes,).
+    numbers : how many answers one draw takes.
     """
 
     n0: int

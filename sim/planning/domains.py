@@ -6,12 +6,11 @@ three priorities. The other domains are ours: each is given the priority of the 
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from fairwall.errors import UserError
+from fairwall.errors import UserError, did_you_mean, nearest
 
 _WIDEST = 2.0
 
@@ -24,18 +23,13 @@ class AdviceError(UserError):
 class Priority:
     """What a domain puts first.
 
-    Parameters
+    Attributes
     ----------
-    name : {'fairness', 'privacy', 'balance'}
-        What comes first.
-    puts_first : str
-        The same in words, and what is given up for it.
-    above, below : float
-        The paper's epsilons lie between these; the ends are left out where `open_ends`.
-    most : float
-        The largest epsilon that we would advise; ours where the paper has no upper end.
-    default : float
-        The epsilon that is taken where none is given. Ours.
+    name : what comes first.
+    puts_first : the same in words, and what is given up for it.
+    above, below : the paper's epsilons lie between these; the ends are left out where `open_ends`.
+    most : the largest epsilon that we would advise; ours where the paper has no upper end.
+    default : the epsilon that is taken where none is given. Ours.
     """
 
     name: Literal["fairness", "privacy", "balance"]
@@ -113,9 +107,8 @@ def find_domain(name: str) -> Domain:
     spelled = "-".join(name.lower().replace("_", " ").replace("-", " ").split()).replace("ized", "ised")
     if spelled in DOMAINS:
         return DOMAINS[spelled]
-    near = difflib.get_close_matches(spelled, DOMAINS, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise AdviceError(f"--domain: unknown domain {name!r}; {hint}choose one of: {', '.join(DOMAINS)}")
+    hint = did_you_mean(nearest(spelled, DOMAINS)) or ";"
+    raise AdviceError(f"--domain: unknown domain {name!r}{hint} choose one of: {', '.join(DOMAINS)}")
 
 
 def check_numbers(epsilon: float, within: float) -> None:

@@ -19,14 +19,11 @@ FAILS: Verdict = "does not hold as the paper says it"
 class Practice:
     """One thing to do.
 
-    Parameters
+    Attributes
     ----------
-    title : str
-        In a few words.
-    trades : str
-        What it gives, and what for.
-    verdict, checked : Verdict, str
-        Whether the paper's claim holds in our own checks, and what they found.
+    title : in a few words.
+    trades : what it gives, and what for.
+    verdict, checked : whether the paper's claim holds in our own checks, and what they found.
     """
 
     title: str

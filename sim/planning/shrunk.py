@@ -21,14 +21,11 @@ from sim.planning.counted import CountedGap
 class ShrunkGap:
     """The law of a stratum's released gap, of one model among several.
 
-    Parameters
+    Attributes
     ----------
-    counted : CountedGap
-        The law before answers move.
-    queries : int
-        m.
-    others_alike : bool
-        Whether the batch's other models have the same sums, rather than no gap.
+    counted : the law before answers move.
+    queries : m.
+    others_alike : whether the batch's other models have the same sums, rather than no gap.
     """
 
     counted: CountedGap

@@ -29,14 +29,11 @@ class Columns:
 class Situation:
     """A table at an epsilon, asked for a gap within F. Secret: nothing here has noise.
 
-    Parameters
+    Attributes
     ----------
-    columns, table : Columns, Table
-        How it was named, and its people by label and group.
-    epsilon, within : float
-        As asked.
-    audit : Plan
-        What `fairwall plan audit` answers for one model's statistical parity gap.
+    columns, table : how it was named, and its people by label and group.
+    epsilon, within : as asked.
+    audit : what `fairwall plan audit` answers for one model's statistical parity gap.
     """
 
     columns: Columns

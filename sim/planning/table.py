@@ -24,20 +24,14 @@ from sim.datasets.roles import Asked
 class Table:
     """What a plan takes from a table.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        The file's.
-    counts : Counts
-        People by label and group. Secret.
-    groups : tuple of str
-        What the disadvantaged and the advantaged are called.
-    outcome : str
-        What label 1 is.
-    left_out : tuple of str
-        Rows that are in neither group, in words; empty where there are none.
-    roles : Roles
-        Which column plays which part, nothing left open.
+    name : the file's.
+    counts : people by label and group. Secret.
+    groups : what the disadvantaged and the advantaged are called.
+    outcome : what label 1 is.
+    left_out : rows that are in neither group, in words; empty where there are none.
+    roles : which column plays which part, nothing left open.
     """
 
     name: str

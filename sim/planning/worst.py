@@ -61,20 +61,14 @@ class Drawn(Protocol):
 class Worst:
     """The least favourable model.
 
-    Parameters
+    Attributes
     ----------
-    probability : float
-        That the released gap is within reach of the true gap.
-    error : float
-        The probability's standard error, 0 where it is computed.
-    gap : float
-        The model's true gap.
-    ones : tuple of tuple of int or None
-        How many disadvantaged and advantaged people get a 1, in each stratum; None where only the gap matters.
-    rates : tuple of tuple of float
-        The same as shares of the groups.
-    case : int
-        Which of the laws it is the worst for, where there are several.
+    probability : that the released gap is within reach of the true gap.
+    error : the probability's standard error, 0 where it is computed.
+    gap : the model's true gap.
+    ones : how many disadvantaged and advantaged people get a 1, in each stratum; None where only the gap matters.
+    rates : the same as shares of the groups.
+    case : which of the laws it is the worst for, where there are several.
     """
 
     probability: float
@@ -89,14 +83,11 @@ class Worst:
 class Near:
     """What is asked of an answer: to be near the true gap.
 
-    Parameters
+    Attributes
     ----------
-    metric : Metric
-        Whose gap it is.
-    groups : sequence of tuple of int
-        (n0, n1) of each stratum.
-    within : float
-        F, above 0.
+    metric : whose gap it is.
+    groups : (n0, n1) of each stratum.
+    within : F, above 0.
     """
 
     metric: Metric

@@ -40,10 +40,9 @@ Codes = NDArray[np.uint16]
 class Column:
     """A column to search for.
 
-    Parameters
+    Attributes
     ----------
-    values : ndarray of uint8, shape (people,)
-        0 or 1.
+    values : (people,), 0 or 1.
     """
 
     name: str
@@ -68,12 +67,11 @@ class Found:
 class _Pattern:
     """Where a column changes, in one order of rows.
 
-    Parameters
+    Attributes
     ----------
-    codes : ndarray of uint16, shape (changes - 15,)
-        16 changes from each on, as bits.
-    rarest : int
-        Which of the codes holds, with the one after it, the most changes: stretches of equal values are everywhere.
+    codes : (changes - 15,), 16 changes from each on, as bits.
+    rarest : which of the codes holds, with the one after it, the most changes: stretches of equal values are
+        everywhere.
     """
 
     column: Column
@@ -181,18 +179,9 @@ class Search:
     def _matches(
         self, length: int, code_at: Callable[[NDArray[np.int64]], Codes], likely: NDArray[np.int64], stride: int
     ) -> Iterator[tuple[int, _Pattern]]:
-        """Find where a pattern stands in full.
+        """Find where a pattern stands in full: at some of the likely places, which have the rarest code of one.
 
-        Parameters
-        ----------
-        length : int
-            How many places there are.
-        code_at : callable
-            The codes of places.
-        likely : ndarray of int64
-            Places that have the rarest code of some pattern.
-        stride : int
-            How many places there are from one change to the next.
+        A stride is how many places there are from one change to the next.
         """
         likely = likely[likely + _WINDOW * stride < length]
         found = code_at(likely).astype(np.uint32) << _WINDOW | code_at(likely + _WINDOW * stride)

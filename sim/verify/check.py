@@ -85,20 +85,7 @@ def verify(
 
 
 def _recompute(folder: Path, sessions: Mapping[str, Mapping[str, Transcript]]) -> Recomputed:
-    """Compute the reports of a run again.
-
-    Parameters
-    ----------
-    folder : Path
-        The run's.
-    sessions : mapping of str to mapping of str to Transcript
-        The transcripts by number, then by party.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read.
-    """
+    """Compute the reports of a run again, from its transcripts by number, then by party."""
     findings = Findings()
     played = [Session(parties) for parties in sessions.values()]
     # A trial that was interrupted is played again, in a later session.

@@ -15,14 +15,11 @@ class NoRun(UserError):
 class Finding:
     """Something that is not as it must be.
 
-    Parameters
+    Attributes
     ----------
-    check : str
-        "file", "chain", "open", "counterpart", "allowed", "protected", "reported" or "seal".
-    where : str
-        Which file, and where in it.
-    text : str
-        What is wrong.
+    check : "file", "chain", "open", "counterpart", "allowed", "protected", "reported" or "seal".
+    where : which file, and where in it.
+    text : what is wrong.
     """
 
     check: str
@@ -37,14 +34,11 @@ class Finding:
 class Verification:
     """What came of the checks.
 
-    Parameters
+    Attributes
     ----------
-    findings : tuple of Finding
-        Empty if all is well.
-    notes : tuple of str
-        What is exempt, and what could not be checked.
-    transcripts, messages, searched_bytes, columns, reports : int
-        How much was checked.
+    findings : empty if all is well.
+    notes : what is exempt, and what could not be checked.
+    transcripts, messages, searched_bytes, columns, reports : how much was checked.
     """
 
     findings: tuple[Finding, ...]

@@ -17,6 +17,7 @@ from sim.runs.trials import alike, key_of, read_trials, schedule, trial_key, wri
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.findings import UNFIT, Findings
 from sim.transcripts.messages import TrialMessages
+from sim.verify.run_files import result_of
 
 
 class Lines:
@@ -131,12 +132,6 @@ def read_lines(findings: Findings, folder: Path) -> Lines | None:
         findings.not_checked(f"trials.jsonl: {error}")
         return None
     lines = read_trials(folder / "trials.jsonl")
-    return Lines(findings, sweep, lines, secret, complete=_is_complete(folder), shard=played.shard())
-
-
-def _is_complete(folder: Path) -> bool:
-    """Whether the result says that every trial was played."""
-    try:
-        return bool(json.loads((folder / "result.json").read_bytes())["complete"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return Lines(
+        findings, sweep, lines, secret, complete=bool((result_of(folder) or {}).get("complete")), shard=played.shard()
+    )

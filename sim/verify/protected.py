@@ -28,12 +28,10 @@ _PROTECTED = ("protected", "groups")
 class _Dealt:
     """A protected column that was dealt.
 
-    Parameters
+    Attributes
     ----------
-    names : dict of str to str
-        What it is called, by deal id.
-    holders : dict of (str, str) to set of str
-        Whose it is by the rules, by deal id and by the method that dealt it.
+    names : what it is called, by deal id.
+    holders : whose it is by the rules, by deal id and by the method that dealt it.
     """
 
     column: Column

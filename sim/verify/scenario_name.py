@@ -9,7 +9,6 @@ import fairwall
 from fairwall.errors import UserError
 from sim.games import read as read_sweep
 from sim.runs.folder import RunFolder
-from sim.scenarios.sweep import Sweep
 from sim.transcripts.files import Transcript
 from sim.verify.finding import Finding
 
@@ -27,16 +26,10 @@ def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
     for script in scripts:
         if script.header is None or script.versions.get("fairwall") != fairwall.__version__:
             continue
-        name = _name(RunFolder(folder, folder.name), sweep, script.header.run)
-        if name is not None and script.header.scenario_digest != name:
+        try:
+            key = RunFolder(folder, folder.name).key_of(script.header.run)
+        except UserError:
+            continue
+        if key and script.header.scenario_digest != sweep.name_for_parties(key):
             text = "was written for another scenario than scenario.toml, or under another key"
             yield Finding("file", script.place(), text)
-
-
-def _name(folder: RunFolder, sweep: Sweep, run: str) -> str | None:
-    """Name the scenario as the parties of one run were told it; None where the key is gone."""
-    try:
-        key = folder.key_of(run)
-    except UserError:
-        return None
-    return sweep.name_for_parties(key) if key else None

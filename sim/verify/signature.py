@@ -77,8 +77,6 @@ def sign(folder: Path, key: Path) -> Path:
 
     Parameters
     ----------
-    folder : Path
-        The run's.
     key : Path
         An Ed25519 private key in PEM without a password, such as ``openssl genpkey -algorithm ed25519`` writes.
 

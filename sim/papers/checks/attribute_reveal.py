@@ -191,7 +191,22 @@ def absolute_sensitivity() -> Finding:
 
 def opportunity_sensitivity() -> Finding:
     """Section 4.1: equal opportunity has the sensitivity 1/2 + 1/(n-1), n being all people."""
-    return _strata(Fraction(1, 2) + Fraction(1, 3))
+    printed = Fraction(1, 2) + Fraction(1, 3)
+    labels, first, second = (1, 1, 1, 0), (0, 1, 1, 1), (0, 0, 1, 1)
+    changes = []
+    for row in itertools.product((0, 1), repeat=4):
+        inside = [place for place, y in enumerate(labels) if y]
+        gaps = [_gap([a[place] for place in inside], [row[place] for place in inside]) for a in (first, second)]
+        changes.append((abs(gaps[0] - gaps[1]), row, gaps))
+    change, row, gaps = max(changes)
+    return Finding(
+        "n has to be those with Y = 1",
+        f"Y = {labels}, A = {first} and {second}, a model that decides {row}: {gaps[0]} and {gaps[1]}, a change of "
+        f"{change}, printed {printed}"
+        if change > printed
+        else "",
+        {"change": float(change)},
+    )
 
 
 def conceal_loss() -> Finding:
@@ -362,9 +377,9 @@ def _gap(groups: Sequence[int], row: Sequence[int]) -> Fraction:
     return Fraction(accepted, n1) - Fraction(sum(row) - accepted, len(groups) - n1)
 
 
-def _worlds(people: int) -> Iterator[Groups]:
-    """Give every A of up to so many people in which neither group is empty."""
-    for n in range(2, people + 1):
+def _worlds(people: int, least: int = 2) -> Iterator[Groups]:
+    """Give every A of so many people in which neither group is empty."""
+    for n in range(least, people + 1):
         for groups in itertools.product((0, 1), repeat=n):
             if 0 < sum(groups) < n:
                 yield groups
@@ -380,15 +395,14 @@ def _solved(lacking: int) -> Finding:
             known = np.vstack([rows, np.ones(n)]) if lacking else rows
             if np.linalg.matrix_rank(known) == n:
                 break
-        for groups in itertools.product((0, 1), repeat=n):
-            if 0 < sum(groups) < n:
-                n1 = sum(groups)
-                v = np.where(np.array(groups) == 1, 1 / n1, -1 / (n - n1))
-                gaps = np.concatenate([rows @ v, np.zeros(lacking)])
-                found = np.linalg.solve(known, gaps)
-                if tuple((found > 0).astype(int)) != groups:
-                    return Finding("", f"A = {groups}")
-                worlds += 1
+        for groups in _worlds(n, least=n):
+            n1 = sum(groups)
+            v = np.where(np.array(groups) == 1, 1 / n1, -1 / (n - n1))
+            gaps = np.concatenate([rows @ v, np.zeros(lacking)])
+            found = np.linalg.solve(known, gaps)
+            if tuple((found > 0).astype(int)) != groups:
+                return Finding("", f"A = {groups}")
+            worlds += 1
     return Finding(f"in all {worlds} worlds of 3 to 8 people", figures={"worlds": worlds})
 
 
@@ -397,8 +411,8 @@ def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, bala
     found, case, over = [], "", False
     for n in sizes:
         largest = Fraction(0)
-        for groups in itertools.product((0, 1), repeat=n):
-            if not 0 < sum(groups) < n or (balanced and 2 * sum(groups) != n):
+        for groups in _worlds(n, least=n):
+            if balanced and 2 * sum(groups) != n:
                 continue
             for person in range(n):
                 other = (*groups[:person], 1 - groups[person], *groups[person + 1 :])
@@ -421,24 +435,6 @@ def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, bala
         f"the largest change is {words}{f': {printed} exactly' if tight else ''}",
         case,
         {f"n{n}": float(largest) for n, largest in found},
-    )
-
-
-def _strata(printed: Fraction) -> Finding:
-    labels, first, second = (1, 1, 1, 0), (0, 1, 1, 1), (0, 0, 1, 1)
-    changes = []
-    for row in itertools.product((0, 1), repeat=4):
-        inside = [place for place, y in enumerate(labels) if y]
-        gaps = [_gap([a[place] for place in inside], [row[place] for place in inside]) for a in (first, second)]
-        changes.append((abs(gaps[0] - gaps[1]), row, gaps))
-    change, row, gaps = max(changes)
-    return Finding(
-        "n has to be those with Y = 1",
-        f"Y = {labels}, A = {first} and {second}, a model that decides {row}: {gaps[0]} and {gaps[1]}, a change of "
-        f"{change}, printed {printed}"
-        if change > printed
-        else "",
-        {"change": float(change)},
     )
 
 

@@ -113,6 +113,8 @@ def ranks(seeds: Path) -> list[Mapping[str, Any]]:
     In each split and epsilon they are ranked by each metric's distance from its best value, 1 being best; ranks are
     averaged over metrics, splits and epsilons. ``PROTOCOL_utility``, ``_fairness`` and ``_both`` are these.
     """
+    from scipy.stats import rankdata
+
     found: dict[tuple[str, float], dict[str, list[float]]] = {}
     cells: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = {}
     for row in rows(seeds):
@@ -120,7 +122,7 @@ def ranks(seeds: Path) -> list[Mapping[str, Any]]:
     for (data, seed, *_), by_protocol in cells.items():
         kept = found.setdefault((data, seed), {})
         for kind, distances in _distances(by_protocol):
-            for protocol, rank in zip(by_protocol, _ranked(distances), strict=True):
+            for protocol, rank in zip(by_protocol, rankdata(distances).tolist(), strict=True):
                 kept.setdefault(f"{protocol}_{kind}", []).append(rank)
                 kept.setdefault(f"{protocol}_both", []).append(rank)
     return [
@@ -164,11 +166,3 @@ def _distances(by_protocol: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[s
         yield "fairness", [abs(row[key] - best) for row in by_protocol.values()]
     for key in _UTILITY:
         yield "utility", [1 - row[key] for row in by_protocol.values()]
-
-
-def _ranked(distances: Sequence[float]) -> list[float]:
-    """Rank, 1 being the least; ties share."""
-    return [
-        sum(other < own for other in distances) + (sum(other == own for other in distances) + 1) / 2
-        for own in distances
-    ]

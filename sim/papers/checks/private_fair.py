@@ -41,8 +41,10 @@ def one_of_a_thousand() -> Finding:
 
 def alice_was_there() -> Finding:
     """Eq. (3): the release says nearly surely that Alice was in the table. She smokes; 52% of the others do."""
+    from scipy.stats import binom
+
     patients, rate, smokes = 1000, 0.52, 0.99
-    others = _binomial(patients - 1, rate)
+    others = binom.pmf(range(patients), patients - 1, rate)
     said = np.array([round(100 * count / patients) for count in range(patients + 1)])
 
     def chance(percent: int, own: float) -> float:
@@ -223,15 +225,3 @@ def _loss(law: NDArray[np.float64]) -> float:
 
 def _log_chances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(weights - np.log(np.exp(weights).sum()))
-
-
-def _binomial(people: int, rate: float) -> NDArray[np.float64]:
-    logs = [
-        math.lgamma(people + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(people - k + 1)
-        + k * math.log(rate)
-        + (people - k) * math.log(1 - rate)
-        for k in range(people + 1)
-    ]
-    return np.exp(logs)
