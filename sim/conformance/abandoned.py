@@ -34,17 +34,10 @@ _BEGINNINGS = {
 class GiveUp(Words):
     """Gives calls up, and asks again under their ids.
 
-    Parameters
-    ----------
-    way : "cancel", "deadline" or "close"
-        Whether the call is cancelled, its deadline passes, or its connection is closed.
-    sends : list of str
-        What is sent before, see `Audit`.
-    whole : bool
-        Whether the caller has also said that this is all. If not, the id is as good as new, and asked with other
-        predictions; else with the same ones, which are charged once, whichever of the two calls was.
-    calls, rounds : int
-        So many calls at the same time, and so many times.
+    So many `calls` at the same time, in so many `rounds`, are cancelled, outlive their deadline or lose their
+    connection, after they have sent `sends`, see `Audit`. Unless the caller has also said that this is all (`whole`),
+    the id is as good as new, and asked with other predictions; else with the same ones, which are charged once,
+    whichever of the two calls was.
     """
 
     do: Literal["give_up"]

@@ -30,24 +30,11 @@ AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
 
 
 class Predictions(Words):
-    """What the models predict.
+    """What the models predict about so many people (`columns`): scores in [0, 1], of the seed `random`.
 
-    Parameters
-    ----------
-    columns : number
-        How many people there are predictions for.
-    random : int
-        The seed of scores in [0, 1].
-    decisions : int
-        The seed of zeros and ones, in place of scores.
-    fill : float
-        One prediction for everybody, in place of scores.
-    group : "advantaged" or "disadvantaged"
-        1 for this group and 0 for the other, in place of scores; of another deployment's people where `of` names it.
-    put : list of (model, person, value)
-        What is changed then; negative positions count from the end.
-    kind : str
-        The type they travel in.
+    In place of scores: zeros and ones, of the seed `decisions`; one prediction for everybody (`fill`); or 1 for one
+    `group` and 0 for the other, of another deployment's people where `of` names it. Then `put` changes some, each a
+    (model, person, value); negative positions count from the end. They travel in the type `kind`.
     """
 
     models: Number = 1
@@ -80,29 +67,15 @@ class Predictions(Words):
 class Audit(Words):
     """Asks for one batch.
 
-    Parameters
-    ----------
-    name : str
-        What later steps call it.
-    id : str
-        Stands for a request id that no other case uses; `request_id` is one word for word, which no other run may use.
-    metric : str or int
-        The first that is allowed unless told otherwise; "not allowed" for one that is not.
-    epsilon : number
-        The smallest charge that the target can be asked to count, unless told otherwise.
-    parts : list of str
-        The messages: "header", "chunks", "half" (of their bytes), "byte" (one more), "empty" (no part), "garbage".
-    deadline : float or "none"
-    metadata : table
-        What is sent beside the request.
-    unknown : str
-        Put into fields of the header that the protocol does not have.
-    together : int
-        So many such calls at the same time; `apart`: each under an id of its own. `answered`: how many are answered.
-    times : int
-        So many such calls one after another, each under an id of its own.
-    each_person : float
-        One call a person, with this prediction about that person.
+    `name` is what later steps call it. `id` stands for a request id that no other case uses; `request_id` is one word
+    for word, which no other run may use. Unless told otherwise `metric` is the first that is allowed ("not allowed":
+    one that is not), and `epsilon` the smallest charge that the target can be asked to count. Of its messages (`parts`)
+    "half" is half of the chunks' bytes, "byte" one more, and "empty" no part. `metadata` goes beside the request; the
+    text of `unknown` into fields of the header that the protocol does not have.
+
+    With `together` so many such calls are made at the same time, each under an id of its own where they are `apart`,
+    and `answered` of them are answered. With `times` so many are made one after another, each under an id of its own;
+    with `each_person` one a person, with this prediction about that person.
     """
 
     do: Literal["audit"]
@@ -365,12 +338,8 @@ class Repeated(Words):
 class Alike(Words):
     """Makes the same calls to several deployments, and demands that each ends in the same way, word for word.
 
-    Parameters
-    ----------
-    requests : list of Audit
-        How each of them ends does not matter; what it is that the callers see does.
-    each_person : float
-        One call a person, with this prediction about that person.
+    How each of them ends does not matter; what it is that the callers see does. With `each_person` each request is made
+    once a person, with this prediction about that person.
     """
 
     do: Literal["alike"]
@@ -449,18 +418,10 @@ class _Held:
 class Hold(Words):
     """Opens calls that send a part of what they have to send, and then nothing more.
 
-    Parameters
-    ----------
-    method : str
-        "/package.Service/Method"; of any but `Audit` nothing is sent.
-    connections : int
-        Over how many they are made: a server may limit the calls of each.
-    sends : list of str
-        What each of them sends, see `Audit`.
-    deadline : float or "none"
-    ends : "wait", "cancel", "deadline" or "at once"
-        Whether they stay open until a step lets go of them; are cancelled at once; until their deadline has passed; or
-        whether it is the server that must end them, as `expect` says, although nothing more comes.
+    They are made over so many `connections`, since a server may limit the calls of each, and send `sends`, see `Audit`;
+    of any `method` ("/package.Service/Method") but `Audit` nothing is sent. They stay open until a step lets go of them
+    ("wait"); are cancelled at once; until their deadline has passed; or it is the server that must end them ("at
+    once"), as `expect` says, although nothing more comes.
     """
 
     do: Literal["hold"]

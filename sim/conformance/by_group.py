@@ -42,18 +42,10 @@ class CountsExpect(Expect):
 
 
 class ByGroup(Words):
-    """Asks for selection rates by group of random decisions.
+    """Asks for selection rates by group of random decisions, of the seed `seed`.
 
-    Parameters
-    ----------
-    id : str
-        Stands for a request id that no other case uses; of several draws each has its number behind it.
-    seed : int
-        Of the decisions.
-    rows : str
-        Whose ids go along, as a digest: nobody's, the test set's, or those of other rows.
-    draws : int
-        So many requests, one after the other.
+    `id` stands for a request id that no other case uses; of several `draws`, one after the other, each has its number
+    behind it. `rows` says whose ids go along, as a digest: nobody's, the test set's, or those of other rows.
     """
 
     do: Literal["by_group"]

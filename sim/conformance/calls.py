@@ -64,23 +64,16 @@ _SILENT = {
 
 
 class Violation(Exception):
-    """What a server or a client does, and may not. The text is for people."""
+    """What a server or a client does, and may not: all that is demanded raises it. The text is for people."""
 
 
 @dataclass(frozen=True)
 class Seen:
     """All that a caller gets to see of one call.
 
-    Parameters
-    ----------
-    reason : str
-        The catalogue's name, empty where the call was not refused for a reason.
-    trailing : tuple
-        Trailing metadata, without what the transport adds.
-    messages : tuple of Message
-        What was answered.
-    numbers : tuple of (str, float)
-        What a refusal of compliance tells beside its reason.
+    `reason` is the catalogue's name, empty where the call was not refused for a reason; `trailing` the trailing
+    metadata, without what the transport adds; `messages` what was answered; `numbers` what a refusal of compliance
+    tells beside its reason.
     """
 
     status: grpc.StatusCode
@@ -104,16 +97,10 @@ class Seen:
 
 
 def dial(address: str, server: str, run: str, credentials: Credentials | None, *, tls: bool = True) -> grpc.Channel:
-    """Open a channel of its own, with nothing retried.
+    """Open a channel of its own, with nothing retried, to the `server` of a `run`, which must be the one that answers.
 
-    Parameters
-    ----------
-    server, run : str
-        Who must answer.
-    credentials : Credentials or None
-        The caller's; an authority alone (no certificate) for who shows none.
-    tls : bool
-        False for a caller that speaks plain text.
+    The credentials are the caller's; an authority alone (no certificate) for who shows none. Without `tls` the caller
+    speaks plain text.
     """
     options = [
         ("grpc.ssl_target_name_override", server_name_of(run, server)),

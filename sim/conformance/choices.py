@@ -119,10 +119,7 @@ class Verdicts(Words):
 class Choices(Words):
     """Asks for the fairest of some models, one of them without a gap and the others with the largest, again and again.
 
-    Parameters
-    ----------
-    place : int
-        Which of them has no gap; all of them where it is -1.
+    `place` says which of them has no gap; all of them where it is -1.
     """
 
     do: Literal["choices"]

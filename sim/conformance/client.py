@@ -24,30 +24,14 @@ _SECONDS = 120.0
 
 
 class Client(BaseModel):
-    """Starts the client under test.
+    """Starts the client under test, against a server with the certificate `shows`, a folder of the kit.
 
-    Parameters
-    ----------
-    shows : str
-        Whose certificate the server has: a folder of the kit.
-    then_shows : str
-        Whose it has after the first audit, which is lost.
-    speaks : "TLS", "plain text", "nothing" or "an alert"
-        What the server answers a connection with.
-    lose : int
-        How many audits are lost on the way back.
-    fails : str
-        How these end, see `Judge`.
-    refuse : str
-        The reason for which all are refused.
-    offer : table
-        Terms that are other than usual, see `Offer`.
-    ends : "answered", "unanswered" or "any"
-        With which status it must end: 0 if it was answered, else another.
-    audits : (int, int)
-        How many audits must have arrived, at least and at most.
-    silent : bool
-        Whether nothing at all may arrive.
+    After the first audit, which is lost, the server has that of `then_shows`. It answers connections with what it
+    `speaks`. So many audits are lost on the way back (`lose`), and end as `fails` has it, see `Judge`; with `refuse`
+    all are refused for this reason. `offer` has terms that are other than usual.
+
+    The client must end with status 0 if it was answered, else with another. So many `audits` must have arrived, at
+    least and at most; where it must be `silent`, nothing at all.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

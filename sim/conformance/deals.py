@@ -51,12 +51,7 @@ class _Dealt:
 
 
 class Deals(Words):
-    """Plays trials, and looks at what is dealt.
-
-    Parameters
-    ----------
-    trials : 1 or 2
-    """
+    """Plays trials, and looks at what is dealt."""
 
     do: Literal["deals"]
     trials: int = Field(default=1, ge=1, le=2)

@@ -34,14 +34,9 @@ _LEDGER = ("ledger", "seal")
 
 
 class Anew(Words):
-    """Starts a deployment as if it had never run.
+    """Starts a deployment as if it had never run, `on` some disk.
 
-    Parameters
-    ----------
-    on : "any disk" or "a disk that fills up"
-        What it writes to.
-    clock : "its own", "one that is set" or "one that stands"
-        Which time it is told: as steps say, or always the same.
+    Its `clock` tells it its own time, one that steps set, or always the same.
     """
 
     do: Literal["anew"]
@@ -86,10 +81,8 @@ def start_anew(world: World, deployment: str, inside: Surroundings) -> None:
 class Disk(Words):
     """Fills the disk of a server, or makes room again.
 
-    Parameters
-    ----------
-    room : int
-        By how many bytes the largest file of the ledger may grow until it is full; 0: nothing can be written at all.
+    Where it is `full` the largest file of the ledger may grow by so many bytes (`room`); 0: nothing can be written at
+    all.
     """
 
     do: Literal["disk"]
@@ -114,12 +107,7 @@ class Disk(Words):
 class Ledger(Words):
     """Ends a server, and does something to its ledger before it is started again.
 
-    Parameters
-    ----------
-    act : "keep", "bring back", "lose" or "lose all"
-        Whether its files are copied; the copy is put in their place; they are lost; or also the head that was sealed.
-    ends : "kill" or "end"
-        How the server ends.
+    Its files are copied; the copy is put in their place; they are lost; or also the head that was sealed ("lose all").
     """
 
     do: Literal["ledger"]
@@ -151,10 +139,8 @@ class Ledger(Words):
 class Remembers(Words):
     """Demands that a server does not start, which ends the case, or that it still knows what it has charged.
 
-    Parameters
-    ----------
-    full : bool
-        Whether nothing can be written when it starts. If it does not start then, it starts once there is room again.
+    With a `full` disk nothing can be written when it starts. If it does not start then, it starts once there is room
+    again.
     """
 
     do: Literal["remembers"]

@@ -73,17 +73,11 @@ class ReleaseTerms(Words):
 
 
 class Release(Words):
-    """Buys a release.
+    """Buys a release, which later steps call `name`.
 
-    Parameters
-    ----------
-    name : str
-        What later steps call it.
-    id : str
-        Stands for a request id that no other case uses; `request_id` is one word for word.
-    together : int
-        So many such calls at the same time, which must all get one answer; `apart`: each under an id of its own, of
-        which `answered` are answered.
+    `id` stands for a request id that no other case uses; `request_id` is one word for word. With `together` so many
+    such calls are made at the same time, which must all get one answer; where they are `apart` each has an id of its
+    own, and `answered` of them are answered.
     """
 
     do: Literal["release"]

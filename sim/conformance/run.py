@@ -21,13 +21,7 @@ BAD: frozenset[Verdict] = frozenset({"failed", "now passes"})
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one case.
-
-    Parameters
-    ----------
-    text : str
-        What was wrong, or what is missing to run it.
-    """
+    """What came of one case; `text` says what was wrong, or what is missing to run it."""
 
     case: Case
     verdict: Verdict
@@ -42,14 +36,9 @@ def run(
     known: frozenset[str] = frozenset(),
     on_start: Callable[[Case], None] = lambda _: None,
 ) -> Iterator[Outcome]:
-    """Run cases one after another; one that waits for long begins first and ends last.
+    """Run cases against the server of a party, one after another; one that waits for long begins first and ends last.
 
-    Parameters
-    ----------
-    server : str
-        The party that serves it.
-    known : frozenset of str
-        The numbers of known failures: they are run like any other.
+    Known failures, told by their numbers, are run like any other.
 
     Raises
     ------

@@ -51,18 +51,9 @@ PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 class Predict(Words):
     """Asks a model of the developer's for scores, which must be the model's.
 
-    Parameters
-    ----------
-    request : str
-        "$request" for the one that is under way; empty for the released model.
-    number : number
-        Which model.
-    put : list of (row, column, value)
-        What is changed in random features.
-    kind : str
-        The type that features travel in.
-    parts, chunk_bytes, header, deadline, metadata : tuple of Part, int, Header, float or {'none'}, dict of str to str
-        See `Audit`.
+    `request` is "$request" for the one that is under way, and empty for the released model; `number` says which model.
+    `put` changes random features, each a (row, column, value), which travel in the type `kind`. All else is as in
+    `Audit`.
     """
 
     do: Literal["predict"]
@@ -124,24 +115,12 @@ def _require_scores(message: Any, features: NDArray[np.float64], weights: NDArra
 
 
 class Call(Words):
-    """Calls any method, with any request.
+    """Calls any method, "/package.Service/Method"; one that the protocol does not have is called all the same.
 
-    Parameters
-    ----------
-    method : str
-        "/package.Service/Method"; one that the protocol does not have is called all the same.
-    request : table
-        The request in protobuf's JSON form. "$deal" stands for the target's deal, likewise its other facts, "$id" for
-        a new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is
-        `{fill = 1.0, shape = [3], kind = "uint8"}`.
-    messages : list of table
-        Several of them, for a method that takes a stream, or to one that does not.
-    raw : list of str
-        Bytes in hexadecimal, in place of requests.
-    answer : table
-        What the answer's fields must be.
-    twice : bool
-        Whether the same call is made again, and must end alike.
+    A request is in protobuf's JSON form. "$deal" stands for the target's deal, likewise its other facts, "$id" for a
+    new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is `{fill = 1.0, shape = [3], kind
+    = "uint8"}`. Several `messages` go to a method that takes a stream, or to one that does not; `raw` has bytes in
+    hexadecimal, in place of requests. `answer` is what the answer's fields must be.
     """
 
     do: Literal["call"]

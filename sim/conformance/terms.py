@@ -14,10 +14,7 @@ from sim.conformance.world import Result, World
 class Terms(Words):
     """Asks for the terms, every field of which must be what the policy says.
 
-    Parameters
-    ----------
-    name : str
-        What later steps call it; `same_as` in `expect` names one that was told the same.
+    `name` is what later steps call it; `same_as` in `expect` names one that was told the same.
     """
 
     do: Literal["terms"]

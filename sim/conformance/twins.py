@@ -137,10 +137,7 @@ def _folder(world: World) -> Path:
 class Timed(Words):
     """Makes calls to both twins in turn, and demands that how long they take does not depend on the groups.
 
-    Parameters
-    ----------
-    predictions : "of a group", "of the others" or "not a number"
-        One group's members alone, or all but them; or a prediction that is none, of one person of it.
+    They accept one group's members alone, or all but them; or one prediction, of a person of it, is not a number.
     """
 
     do: Literal["timed"]

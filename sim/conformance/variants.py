@@ -26,18 +26,9 @@ SHORT_OF_DELTA = "spender-29"
 class Variant:
     """One policy.
 
-    Parameters
-    ----------
-    mechanism, rule, precision, bounding : str, str, str or int, str
-        As a policy has them.
-    batch_delta : float
-        What every batch is asked for at; 0 where the mechanism needs none.
-    delta : float
-        Of the budget, and of every share.
-    groups : (int, int)
-        How many people with label 0, and with label 1, are advantaged.
-    minimum_group : int
-        As the policy has it.
+    Every batch is asked for at `batch_delta`, 0 where the mechanism needs none; `delta` is the budget's, and every
+    share's. `groups` says how many people with label 0, and with label 1, are advantaged. All else is as a policy has
+    it.
     """
 
     mechanism: str

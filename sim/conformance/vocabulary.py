@@ -55,24 +55,12 @@ class Words(BaseModel):
 class Expect(Words):
     """How a call must end. By default it is answered.
 
-    Parameters
-    ----------
-    refused : list of str
-        Reasons, one of which it must be refused for.
-    fails : list of str
-        Statuses, one of which it must fail with, without a reason.
-    maybe : bool
-        It may be answered as well.
-    same_as, unlike : str
-        An earlier step whose answer (for a refusal: all that a caller sees) it must repeat; whose noise it must not.
-    close : bool
-        The answers are the exact gaps, but for noise of the mechanism's law.
-    noise : bool
-        The noise has the mechanism's law.
-    interval : bool
-        The intervals hold the exact gaps, and tell no more than the answers.
-    probability : (float, float) or str
-        Between what P(gap > threshold) lies; "none" where none must be told.
+    It must be refused for one of the reasons `refused`, or fail with one of the statuses `fails`, without a reason;
+    with `maybe` it may be answered as well. It must repeat the answer of an earlier step (`same_as`; for a refusal: all
+    that a caller sees), and not the noise of one (`unlike`). With `close` answers are the exact gaps, but for noise of
+    the mechanism's law; with `noise` the noise has that law; with `interval` the intervals hold the exact gaps, and
+    tell no more than the answers. `probability` says between what P(gap > threshold) lies; "none" where none must be
+    told.
     """
 
     refused: tuple[Annotated[str, AfterValidator(_known_reason)], ...] = ()

@@ -55,18 +55,9 @@ class Result:
 
 @dataclass
 class World:
-    """The state of one case.
+    """The state of one case, about a deployment that the party `server` serves.
 
-    Parameters
-    ----------
-    server : str
-        The party that serves what is tested.
-    deployment : str
-        The one that the case is about.
-    nonce : str
-        Makes this run's request ids unlike any other run's.
-    accounts : bool
-        Whether what callers have left is watched.
+    The nonce makes this run's request ids unlike any other run's. With `accounts` it is watched what callers have left.
     """
 
     subject: Subject
