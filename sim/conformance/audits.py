@@ -21,7 +21,7 @@ from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, law, told
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.promise import promise_of
-from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
+from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World, lasting
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
@@ -64,7 +64,7 @@ class Predictions(Words):
         return rows.astype(self.kind)
 
 
-class Audit(Words):
+class Audit(Asks):
     """Asks for one batch.
 
     `name` is what later steps call it. `id` stands for a request id that no other case uses; `request_id` is one word
@@ -80,8 +80,6 @@ class Audit(Words):
 
     do: Literal["audit"]
     name: str = ""
-    caller: str = "developer"
-    deployment: str = ""
     id: str = "a"
     request_id: str | None = None
     deal: str | None = None
@@ -92,8 +90,6 @@ class Audit(Words):
     header: Header = Header()
     parts: tuple[Part, ...] = ("header", "chunks")
     chunk_bytes: int = Field(default=1 << 20, ge=1)
-    deadline: float | Literal["none"] = SECONDS
-    metadata: dict[str, str] = Field(default_factory=dict)
     unknown: str = ""
     another_connection: bool = False
     together: int = Field(default=1, ge=1)
@@ -187,8 +183,7 @@ class Audit(Words):
     def start(self, world: World, asked: Asked) -> Any:
         """Begin to send a request."""
         channel = world.channel(self.caller, self.deployment, another=self.another_connection)
-        seconds = None if self.deadline == "none" else self.deadline
-        return calls.start(channel, AUDIT, list(self._messages(asked)), seconds, tuple(self.metadata.items()))
+        return calls.start(channel, AUDIT, list(self._messages(asked)), **self.sent_with())
 
     def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
         """Look at an answer, enter what it costs, and find its noise."""
@@ -294,14 +289,21 @@ def together(world: World, steps: Sequence[Audit]) -> list[tuple[Audit, Asked, S
     return list(zip(steps, asked, ends, strict=True))
 
 
+def again(world: World, caller: str, steps: Sequence[Audit], before: Sequence[Seen], when: str) -> None:
+    """Ask all that was asked before again: what was answered is answered alike, and all is charged in some order."""
+    answers = {}
+    for step, earlier in zip(steps, before, strict=True):
+        asked = step.asked(world)
+        seen = step.ask(world, asked)
+        step.expect.check_end(seen)
+        if earlier.answered and lasting(earlier.messages[0]) != lasting(seen.messages[0]):
+            raise Violation(f"what was answered {when} is answered otherwise")
+        answers[asked.header.request_id] = seen.messages[0]
+    world.enter_together(caller, "", answers)
+
+
 def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
-    try:
-        values = arrays.from_message(getattr(answer, field))
-    except arrays.ArrayError as error:
-        raise Violation(f"{field}: {error}") from None
-    if values.dtype != np.float64 or values.shape != (models,):
-        raise Violation(f"{field}: must be one float64 a model, not {values.dtype} of shape {values.shape}")
-    numbers = values.astype(np.float64, copy=False)
+    numbers = calls.numbers(getattr(answer, field), field, models, "model")
     told.require_plain(field, numbers)
     return numbers
 

@@ -6,24 +6,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from fairwall import toml
 from sim.conformance.errors import ConformanceError
 from sim.conformance.files import read_text
 from sim.conformance.steps import Step
+from sim.conformance.vocabulary import Words
 
 SHIPPED = Path(__file__).with_name("cases")
 
 
-class Case(BaseModel):
+class Case(Words):
     """One numbered check: a letter for what is tested, and three digits.
 
     Its sentence is of docs/protocol.md, word for word: what is tested. Its subject is its file's name. With `accounts`
     it is watched what callers have left, as in every case but those that test it otherwise.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     number: str = Field(pattern=r"^[A-Z][0-9]{3}$")
     title: str

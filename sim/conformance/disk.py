@@ -18,12 +18,12 @@ from pydantic import Field
 
 from fairwall import toml
 from sim.conformance import calls, clock
-from sim.conformance.audits import AUDIT, Audit, Predictions
+from sim.conformance.audits import AUDIT, Audit, Predictions, again
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.errors import ConformanceError
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import SECONDS, NotRun, Over, World, lasting
+from sim.conformance.world import SECONDS, NotRun, Over, World
 
 PATIENT = Surroundings(("sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"))
 """Where a file may not grow, a write fails, and does not kill who writes."""
@@ -168,18 +168,7 @@ class Remembers(Words):
 
 
 class KilledAmid(Words):
-    """Asks several times at once, ends the server when some are answered, and asks again after it is started.
-
-    Parameters
-    ----------
-    calls : int
-        At the same time.
-    answers : int
-        How many have been answered when it ends.
-    how : "kill" or "end"
-    models : int
-        In each batch.
-    """
+    """Asks so often at once (`calls`), ends the server after so many `answers`, and asks again after it is started."""
 
     do: Literal["killed_amid"]
     calls: int = Field(default=6, ge=1, le=8)
@@ -196,37 +185,32 @@ class KilledAmid(Words):
             Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=Predictions(models=self.models))
             for number in range(self.calls)
         ]
-        asked = [step.asked(world) for step in steps]
-        started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
+        started = [step.start(world, step.asked(world)) for step in steps]
         give_up = time.monotonic() + SECONDS
         while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
             time.sleep(0.0005)
         world.subject.stop(world.deployment, gently=self.how == "end")
         before = [calls.finish(AUDIT, call) for call in started]
         world.forget_connections()
-        answers = {}
-        for step, each, earlier in zip(steps, asked, before, strict=True):
-            seen = step.ask(world, each)
-            step.expect.check_end(seen)
-            if earlier.answered and lasting(earlier.messages[0]) != lasting(seen.messages[0]):
-                raise Violation("what was answered just before it ended is answered otherwise")
-            answers[each.header.request_id] = seen.messages[0]
-        world.enter_together("developer", "", answers)
+        again(world, "developer", steps, before, "just before it ended")
 
 
 def ledger_files(world: World, deployment: str) -> list[Path]:
-    """Say which files are a deployment's ledger and its seal, by the policy that it was started with."""
-    policy = world.subject.policy(deployment)
-    place = toml.read(policy)["deployment"]
-    named = [policy.parent / place[name] for name in _LEDGER if name in place]
+    """Say which files are a deployment's ledger and its seal, and lie beside them."""
+    named = _named(world, deployment).values()
     return [Path(f"{path}{end}") for path in named for end in ("", "-wal", "-shm", "-journal")]
 
 
 def _folders(world: World) -> dict[str, Path]:
-    """Say where a deployment keeps its ledger and what it is sealed with, by the policy that it was started with."""
-    policy = world.subject.policy(world.deployment)
+    """Say where a deployment keeps its ledger and what it is sealed with."""
+    return {name: path.parent for name, path in _named(world, world.deployment).items()}
+
+
+def _named(world: World, deployment: str) -> dict[str, Path]:
+    """Read what a deployment's ledger and seal are called in the policy that it was started with."""
+    policy = world.subject.policy(deployment)
     place = toml.read(policy)["deployment"]
-    return {name: (policy.parent / place[name]).parent for name in _LEDGER if name in place}
+    return {name: policy.parent / place[name] for name in _LEDGER if name in place}
 
 
 def _files(folder: Path) -> list[Path]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,14 +145,8 @@ class Target:
         table = self.deployments[deployment].table
         if not table:
             return None
-        try:
-            rows = _rows(self.folder / table)
-            columns = [np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")]
-        except (OSError, KeyError, ValueError) as error:
-            raise ConformanceError(
-                f"{self.folder / table}: must be a CSV with the columns label and advantaged, each 0 or 1: {error}"
-            ) from None
-        return People(*columns)
+        with _rows(self.folder / table, "the columns label and advantaged, each 0 or 1") as rows:
+            return People(*(np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")))
 
     def groups(self, deployment: str) -> tuple[list[bytes], NDArray[np.intp]] | None:
         """Read a deployment's ids, and everybody's group by number, the last column's values the fastest.
@@ -161,13 +156,9 @@ class Target:
         about = self.deployments[deployment]
         if not (about.groups and about.ids and about.table):
             return None
-        path = self.folder / about.table
-        try:
-            rows = _rows(path)
+        with _rows(self.folder / about.table, "ids and the columns of the groups") as rows:
             codes = [[values.index(row[column]) for row in rows] for column, values in about.groups.items()]
             ids = ids_of(row[about.ids] for row in rows)
-        except (OSError, KeyError, ValueError, RowsError) as error:
-            raise ConformanceError(f"{path}: must be a CSV with ids and the columns of the groups: {error}") from None
         sizes = [len(values) for values in about.groups.values()]
         return ids, np.asarray(np.ravel_multi_index([np.array(column) for column in codes], sizes))
 
@@ -179,18 +170,19 @@ class Target:
         releases = self.deployments[deployment].releases
         if releases is None or not releases.table:
             return None
-        path = self.folder / releases.table
-        try:
-            rows = _rows(path)
+        with _rows(self.folder / releases.table, "the released columns and values") as rows:
             codes = [[column.values.index(row[column.name]) for column in releases.columns] for row in rows]
-        except (OSError, KeyError, ValueError) as error:
-            raise ConformanceError(f"{path}: must be a CSV with the released columns and values: {error}") from None
         return np.array(codes, np.uint8)
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+@contextmanager
+def _rows(path: Path, needed: str) -> Iterator[list[dict[str, str]]]:
+    """Read a table; what is missing there, or not as needed, is said of it."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            yield list(csv.DictReader(file))
+    except (OSError, KeyError, ValueError, RowsError) as error:
+        raise ConformanceError(f"{path}: must be a CSV with {needed}: {error}") from None
 
 
 def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | None = None) -> Target:

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 import grpc
 from google.protobuf.message import Message
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 from fairwall.wire.v1.error_pb2 import Reason
 from sim.conformance.calls import Seen, Violation
-from sim.conformance.world import World, valid_number
+from sim.conformance.world import SECONDS, Result, World, valid_number
 
 _REASONS = {Reason.Name(reason).removeprefix("REASON_") for reason in CATALOGUE}
 
@@ -84,6 +84,33 @@ class Expect(Words):
         if not fits:
             may = [*wanted, *(["answered"] if self.maybe or not wanted else [])]
             raise Violation(f"a call {seen.text}; it should have been {' or '.join(may)}")
+
+    def check_told(self, seen: Seen, world: World, name: str) -> None:
+        """Demand that terms, or any answer without noise, are those of `same_as`; later steps call them by the name."""
+        if self.same_as and seen != world.results[self.same_as].seen:
+            raise Violation("two callers, or two deployments, were told unlike things")
+        if name:
+            world.results[name] = Result(seen)
+
+
+class ExpectLaw(Expect):
+    """How a call must end; with `law` what is drawn has the law that the protocol, or the rate that is told, says."""
+
+    law: bool = False
+
+
+class Asks(Words):
+    """What a caller asks a deployment, by default the case's own."""
+
+    caller: str = "developer"
+    deployment: str = ""
+    deadline: float | Literal["none"] = SECONDS
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+    def sent_with(self) -> dict[str, Any]:
+        """Return what goes with a call, as `World.call` has it."""
+        seconds = None if self.deadline == "none" else self.deadline
+        return {"seconds": seconds, "metadata": tuple(self.metadata.items())}
 
 
 class Header(Words):
