@@ -25,8 +25,7 @@ from sim.conformance import bounds
 from sim.conformance.calls import Violation
 from sim.conformance.law import FALSE_ALARM
 
-_LOOKS = 100
-_P = FALSE_ALARM / _LOOKS
+_P = FALSE_ALARM / 100
 
 Bits = NDArray[Any]
 Codes = NDArray[np.uint8]

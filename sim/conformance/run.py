@@ -47,7 +47,7 @@ def run(
     """
     nonce = secrets.token_hex(6)
     waiting: list[tuple[float, Case, _Course, float]] = []
-    for case in sorted(cases, key=lambda case: not _waits(case)):
+    for case in sorted(cases, key=lambda case: all(step.do != "later" for step in case.steps)):
         on_start(case)
         began = time.monotonic()
         course = _course(World(subject, server, case.deployment, f"{nonce}-{case.number}", case.accounts), case)
@@ -67,10 +67,6 @@ def run(
 
 _Course: TypeAlias = Generator[float, None, tuple[Verdict, str]]
 """The course of a case: the times that it waits for, and what came of it."""
-
-
-def _waits(case: Case) -> bool:
-    return any(step.do == "later" for step in case.steps)
 
 
 def _advance(course: _Course) -> float | tuple[Verdict, str]:

@@ -53,19 +53,15 @@ class Variant:
         }
         budget = policy["budget"] | {"rule": self.rule, "delta": self.delta}
         metrics = [metric for metric in audit["metrics"] if not find_metric(metric).binary]
-        developers = {name: {"epsilon": share["epsilon"], "delta": self.delta} for name, share in _shares(policy)}
+        developers = {
+            name: {"epsilon": SPENDABLE if name.startswith("spender") else share["epsilon"], "delta": self.delta}
+            for name, share in policy["developers"].items()
+        }
         if self.rule == "basic" and self.batch_delta:
             developers[SHORT_OF_DELTA]["delta"] = 5 * self.batch_delta
         kept = {name: section for name, section in policy.items() if name != "release"}
         kept["data"] = policy["data"] | {"minimum_group": self.minimum_group}
         return kept | {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
-
-
-def _shares(policy: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (name, share | ({"epsilon": SPENDABLE} if name.startswith("spender") else {}))
-        for name, share in policy["developers"].items()
-    ]
 
 
 VARIANTS: dict[str, Variant] = {

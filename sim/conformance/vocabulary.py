@@ -22,26 +22,16 @@ _REASONS = {Reason.Name(reason).removeprefix("REASON_") for reason in CATALOGUE}
 _STATUSES = {status.name for status in grpc.StatusCode}
 
 
-def _known_reason(value: str) -> str:
-    if value not in _REASONS:
-        raise ValueError("must be a reason of docs/protocol.md")
-    return value
+def _known(is_known: Callable[[str], bool], what: str) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and not is_known(value):
+            raise ValueError(f"must be {what}")
+        return value
+
+    return AfterValidator(check)
 
 
-def _known_status(value: str) -> str:
-    if value not in _STATUSES:
-        raise ValueError("must be a gRPC status")
-    return value
-
-
-def _known_number(value: float | str) -> float | str:
-    if isinstance(value, str) and not valid_number(value):
-        raise ValueError('must be a number, or such as "queries_max + 1"')
-    return value
-
-
-Number = Annotated[float | str, AfterValidator(_known_number)]
-
+Number = Annotated[float | str, _known(valid_number, 'a number, or such as "queries_max + 1"')]
 
 Part = Literal["header", "chunks", "half", "byte", "empty", "garbage"]
 
@@ -63,8 +53,8 @@ class Expect(Words):
     told.
     """
 
-    refused: tuple[Annotated[str, AfterValidator(_known_reason)], ...] = ()
-    fails: tuple[Annotated[str, AfterValidator(_known_status)], ...] = ()
+    refused: tuple[Annotated[str, _known(_REASONS.__contains__, "a reason of docs/protocol.md")], ...] = ()
+    fails: tuple[Annotated[str, _known(_STATUSES.__contains__, "a gRPC status")], ...] = ()
     maybe: bool = False
     same_as: str = ""
     unlike: str = ""
