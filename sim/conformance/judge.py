@@ -200,9 +200,7 @@ class Judge:
         if not least <= header.epsilon <= min(self.offer.epsilon, self.offer.epsilon_max):
             self._fault(f"it offers epsilon {header.epsilon:g}, which the terms do not leave")
         try:
-            arriving = arrays.ArrivingArray(header.predictions)
-            arriving.append(data)
-            predictions = arriving.finish()
+            predictions = arrays.gathered(header.predictions, [data])
         except arrays.ArrayError as error:
             self._fault(f"its predictions are no array: {error}")
             return 1
