@@ -6,17 +6,17 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import grpc
 import numpy as np
 from pydantic import Field
 
 from sim.conformance import calls
-from sim.conformance.audits import AUDIT, Audit, Predictions
-from sim.conformance.calls import Violation
+from sim.conformance.audits import AUDIT, Audit, Predictions, again
+from sim.conformance.calls import Seen, Violation
 from sim.conformance.vocabulary import Part, Words
-from sim.conformance.world import SECONDS, World, lasting
+from sim.conformance.world import SECONDS, World
 
 _DEADLINE_SECONDS = 0.2
 _MOMENTS_SECONDS = 0.02
@@ -34,17 +34,10 @@ _BEGINNINGS = {
 class GiveUp(Words):
     """Gives calls up, and asks again under their ids.
 
-    Parameters
-    ----------
-    way : "cancel", "deadline" or "close"
-        Whether the call is cancelled, its deadline passes, or its connection is closed.
-    sends : list of str
-        What is sent before, see `Audit`.
-    whole : bool
-        Whether the caller has also said that this is all. If not, the id is as good as new, and asked with other
-        predictions; else with the same ones, which are charged once, whichever of the two calls was.
-    calls, rounds : int
-        So many calls at the same time, and so many times.
+    So many `calls` at the same time, in so many `rounds`, are cancelled, outlive their deadline or lose their
+    connection, after they have sent `sends`, see `Audit`. Unless the caller has also said that this is all (`whole`),
+    the id is as good as new, and asked with other predictions; else with the same ones, which are charged once,
+    whichever of the two calls was.
     """
 
     do: Literal["give_up"]
@@ -71,29 +64,17 @@ class GiveUp(Words):
                 )
                 for each in range(self.calls)
             ]
-            answers = self._give_up(world, steps, float(rng.uniform(0, _MOMENTS_SECONDS)))
+            ends = self._give_up(world, steps, float(rng.uniform(0, _MOMENTS_SECONDS)))
             self._await_room(world)
             if self.whole:
-                self._repeat(world, steps, answers)
+                again(world, self.caller, steps, ends, "before the call was cancelled")
                 continue
             fresh = {"parts": ("header", "chunks"), "predictions": self.predictions.model_copy(update={"random": 77})}
             for step in steps:
                 step.model_copy(update=fresh).run(world)
 
-    def _repeat(self, world: World, steps: list[Audit], answers: list[Any]) -> None:
-        """Ask the same again: nobody knows in what order it was charged."""
-        found = {}
-        for step, answer in zip(steps, answers, strict=True):
-            asked = step.asked(world)
-            seen = step.ask(world, asked)
-            step.expect.check_end(seen)
-            if answer is not None and lasting(answer) != lasting(seen.messages[0]):
-                raise Violation("what was answered before the call was cancelled is answered otherwise")
-            found[asked.header.request_id] = seen.messages[0]
-        world.enter_together(self.caller, "", found)
-
-    def _give_up(self, world: World, steps: list[Audit], after: float) -> list[Any]:
-        """Start calls and give them up; their answers, where they came first."""
+    def _give_up(self, world: World, steps: list[Audit], after: float) -> list[Seen]:
+        """Start calls and give them up; how they ended, which may be with an answer that came first."""
         channel = world.channel(self.caller, another=True)
         grpc.channel_ready_future(channel).result(SECONDS)
         ended = threading.Event()
@@ -125,7 +106,7 @@ class GiveUp(Words):
             # On a busy machine calls that were cancelled before may still be under way.
             if seen.reason not in ("", "TOO_MANY_CALLS") or (seen.answered and not self.whole):
                 raise Violation(f"a call that was cancelled {seen.text}")
-        return [seen.messages[0] if seen.answered else None for seen in ends]
+        return ends
 
     def _await_room(self, world: World) -> None:
         """Wait until the server has taken notice."""

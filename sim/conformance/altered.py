@@ -23,11 +23,8 @@ _REFUSED = ("REQUEST_ID_REUSED", "PREDICTIONS_SHAPE", "QUERIES_OUT_OF_RANGE")
 class Altered(Words):
     """Asks for a batch, then for others under its id, each of which differs in one place, and for the batch again.
 
-    Parameters
-    ----------
-    every : int
-        Of predictions, every so many are changed, by the least that they can be, one a call; and so are the first and
-        the last one.
+    Of `every` so many predictions one is changed, by the least that it can be, one a call; and so are the first and the
+    last.
     """
 
     do: Literal["altered"]

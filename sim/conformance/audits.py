@@ -21,7 +21,7 @@ from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, law, told
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.promise import promise_of
-from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
+from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World, lasting
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
@@ -30,24 +30,11 @@ AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
 
 
 class Predictions(Words):
-    """What the models predict.
+    """What the models predict about so many people (`columns`): scores in [0, 1], of the seed `random`.
 
-    Parameters
-    ----------
-    columns : number
-        How many people there are predictions for.
-    random : int
-        The seed of scores in [0, 1].
-    decisions : int
-        The seed of zeros and ones, in place of scores.
-    fill : float
-        One prediction for everybody, in place of scores.
-    group : "advantaged" or "disadvantaged"
-        1 for this group and 0 for the other, in place of scores; of another deployment's people where `of` names it.
-    put : list of (model, person, value)
-        What is changed then; negative positions count from the end.
-    kind : str
-        The type they travel in.
+    In place of scores: zeros and ones, of the seed `decisions`; one prediction for everybody (`fill`); or 1 for one
+    `group` and 0 for the other, of another deployment's people where `of` names it. Then `put` changes some, each a
+    (model, person, value); negative positions count from the end. They travel in the type `kind`.
     """
 
     models: Number = 1
@@ -77,38 +64,22 @@ class Predictions(Words):
         return rows.astype(self.kind)
 
 
-class Audit(Words):
+class Audit(Asks):
     """Asks for one batch.
 
-    Parameters
-    ----------
-    name : str
-        What later steps call it.
-    id : str
-        Stands for a request id that no other case uses; `request_id` is one word for word, which no other run may use.
-    metric : str or int
-        The first that is allowed unless told otherwise; "not allowed" for one that is not.
-    epsilon : number
-        The smallest charge that the target can be asked to count, unless told otherwise.
-    parts : list of str
-        The messages: "header", "chunks", "half" (of their bytes), "byte" (one more), "empty" (no part), "garbage".
-    deadline : float or "none"
-    metadata : table
-        What is sent beside the request.
-    unknown : str
-        Put into fields of the header that the protocol does not have.
-    together : int
-        So many such calls at the same time; `apart`: each under an id of its own. `answered`: how many are answered.
-    times : int
-        So many such calls one after another, each under an id of its own.
-    each_person : float
-        One call a person, with this prediction about that person.
+    `name` is what later steps call it. `id` stands for a request id that no other case uses; `request_id` is one word
+    for word, which no other run may use. Unless told otherwise `metric` is the first that is allowed ("not allowed":
+    one that is not), and `epsilon` the smallest charge that the target can be asked to count. Of its messages (`parts`)
+    "half" is half of the chunks' bytes, "byte" one more, and "empty" no part. `metadata` goes beside the request; the
+    text of `unknown` into fields of the header that the protocol does not have.
+
+    With `together` so many such calls are made at the same time, each under an id of its own where they are `apart`,
+    and `answered` of them are answered. With `times` so many are made one after another, each under an id of its own;
+    with `each_person` one a person, with this prediction about that person.
     """
 
     do: Literal["audit"]
     name: str = ""
-    caller: str = "developer"
-    deployment: str = ""
     id: str = "a"
     request_id: str | None = None
     deal: str | None = None
@@ -119,8 +90,6 @@ class Audit(Words):
     header: Header = Header()
     parts: tuple[Part, ...] = ("header", "chunks")
     chunk_bytes: int = Field(default=1 << 20, ge=1)
-    deadline: float | Literal["none"] = SECONDS
-    metadata: dict[str, str] = Field(default_factory=dict)
     unknown: str = ""
     another_connection: bool = False
     together: int = Field(default=1, ge=1)
@@ -214,8 +183,7 @@ class Audit(Words):
     def start(self, world: World, asked: Asked) -> Any:
         """Begin to send a request."""
         channel = world.channel(self.caller, self.deployment, another=self.another_connection)
-        seconds = None if self.deadline == "none" else self.deadline
-        return calls.start(channel, AUDIT, list(self._messages(asked)), seconds, tuple(self.metadata.items()))
+        return calls.start(channel, AUDIT, list(self._messages(asked)), **self.sent_with())
 
     def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
         """Look at an answer, enter what it costs, and find its noise."""
@@ -321,14 +289,21 @@ def together(world: World, steps: Sequence[Audit]) -> list[tuple[Audit, Asked, S
     return list(zip(steps, asked, ends, strict=True))
 
 
+def again(world: World, caller: str, steps: Sequence[Audit], before: Sequence[Seen], when: str) -> None:
+    """Ask all that was asked before again: what was answered is answered alike, and all is charged in some order."""
+    answers = {}
+    for step, earlier in zip(steps, before, strict=True):
+        asked = step.asked(world)
+        seen = step.ask(world, asked)
+        step.expect.check_end(seen)
+        if earlier.answered and lasting(earlier.messages[0]) != lasting(seen.messages[0]):
+            raise Violation(f"what was answered {when} is answered otherwise")
+        answers[asked.header.request_id] = seen.messages[0]
+    world.enter_together(caller, "", answers)
+
+
 def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
-    try:
-        values = arrays.from_message(getattr(answer, field))
-    except arrays.ArrayError as error:
-        raise Violation(f"{field}: {error}") from None
-    if values.dtype != np.float64 or values.shape != (models,):
-        raise Violation(f"{field}: must be one float64 a model, not {values.dtype} of shape {values.shape}")
-    numbers = values.astype(np.float64, copy=False)
+    numbers = calls.numbers(getattr(answer, field), field, models, "model")
     told.require_plain(field, numbers)
     return numbers
 
@@ -365,12 +340,8 @@ class Repeated(Words):
 class Alike(Words):
     """Makes the same calls to several deployments, and demands that each ends in the same way, word for word.
 
-    Parameters
-    ----------
-    requests : list of Audit
-        How each of them ends does not matter; what it is that the callers see does.
-    each_person : float
-        One call a person, with this prediction about that person.
+    How each of them ends does not matter; what it is that the callers see does. With `each_person` each request is made
+    once a person, with this prediction about that person.
     """
 
     do: Literal["alike"]
@@ -449,18 +420,10 @@ class _Held:
 class Hold(Words):
     """Opens calls that send a part of what they have to send, and then nothing more.
 
-    Parameters
-    ----------
-    method : str
-        "/package.Service/Method"; of any but `Audit` nothing is sent.
-    connections : int
-        Over how many they are made: a server may limit the calls of each.
-    sends : list of str
-        What each of them sends, see `Audit`.
-    deadline : float or "none"
-    ends : "wait", "cancel", "deadline" or "at once"
-        Whether they stay open until a step lets go of them; are cancelled at once; until their deadline has passed; or
-        whether it is the server that must end them, as `expect` says, although nothing more comes.
+    They are made over so many `connections`, since a server may limit the calls of each, and send `sends`, see `Audit`;
+    of any `method` ("/package.Service/Method") but `Audit` nothing is sent. They stay open until a step lets go of them
+    ("wait"); are cancelled at once; until their deadline has passed; or it is the server that must end them ("at
+    once"), as `expect` says, although nothing more comes.
     """
 
     do: Literal["hold"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import grpc
 import numpy as np
@@ -14,8 +14,9 @@ from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups import marginal
 from fairwall.rpc import arrays
 from fairwall.wire.rows import digest_of, order_of
+from sim.conformance import calls
 from sim.conformance.calls import Seen, Violation
-from sim.conformance.vocabulary import Expect, Words
+from sim.conformance.vocabulary import ExpectLaw, Words
 from sim.conformance.world import NotRun, World
 
 BY_GROUP = "/fairwall.compliance.v1.GroupService/ByGroup"
@@ -29,31 +30,11 @@ _SLACK = 2.0**-13
 Array = NDArray[np.float64]
 
 
-class CountsExpect(Expect):
-    """How a call must end.
-
-    Parameters
-    ----------
-    law : bool
-        The noise of all draws has the law of the rate that is told, which must be the one that epsilon buys.
-    """
-
-    law: bool = False
-
-
 class ByGroup(Words):
-    """Asks for selection rates by group of random decisions.
+    """Asks for selection rates by group of random decisions, of the seed `seed`.
 
-    Parameters
-    ----------
-    id : str
-        Stands for a request id that no other case uses; of several draws each has its number behind it.
-    seed : int
-        Of the decisions.
-    rows : str
-        Whose ids go along, as a digest: nobody's, the test set's, or those of other rows.
-    draws : int
-        So many requests, one after the other.
+    `id` stands for a request id that no other case uses; of several `draws`, one after the other, each has its number
+    behind it. `rows` says whose ids go along, as a digest: nobody's, the test set's, or those of other rows.
     """
 
     do: Literal["by_group"]
@@ -64,7 +45,7 @@ class ByGroup(Words):
     models: int = Field(default=1, ge=1)
     rows: Literal["", "ids", "others"] = ""
     draws: int = Field(default=1, ge=1)
-    expect: CountsExpect = CountsExpect()
+    expect: ExpectLaw = ExpectLaw()
 
     def run(self, world: World) -> None:
         """Ask, and look at what comes, and at what it has cost."""
@@ -111,7 +92,7 @@ class ByGroup(Words):
         if sorted(model for table in release.tables for model in table.models) != list(range(self.models)):
             raise Violation("not every model is in one table")
         for table in release.tables:
-            counts, hits = _array(table.counts), _array(table.hits)
+            counts, hits = (calls.array(each, "a table").astype(np.float64) for each in (table.counts, table.hits))
             own = decisions[list(table.models)]
             if hits.shape != (len(own), len(counts)) or counts.shape[1:] != (groups,):
                 raise Violation(f"a table of {counts.shape} counts does not fit hits of {hits.shape}")
@@ -146,10 +127,3 @@ def _require_law(noises: list[tuple[float, Array]]) -> None:
         small = np.searchsorted(np.sort(np.abs(noise)), np.arange(len(sizes)), side="right") / len(noise)
         if max(np.abs(seen - below).max(), np.abs(small - sizes).max()) > far:
             raise Violation(f"the noise on the counts of group {group} has not the law of its rate")
-
-
-def _array(message: Any) -> Array:
-    try:
-        return np.asarray(arrays.from_message(message), np.float64)
-    except arrays.ArrayError as error:
-        raise Violation(f"a table: {error}") from None

@@ -10,11 +10,13 @@ from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, TypeAlias
 
 import grpc
+import numpy as np
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health_pb2  # noqa: F401 - nor its methods without it
+from numpy.typing import NDArray
 
-from fairwall.rpc import access  # noqa: F401 - so that the descriptor pool knows our methods
+from fairwall.rpc import access, arrays  # noqa: F401 - `access` so that the descriptor pool knows our methods
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.wire.v1 import error_pb2
@@ -64,23 +66,16 @@ _SILENT = {
 
 
 class Violation(Exception):
-    """What a server or a client does, and may not. The text is for people."""
+    """What a server or a client does, and may not: all that is demanded raises it. The text is for people."""
 
 
 @dataclass(frozen=True)
 class Seen:
     """All that a caller gets to see of one call.
 
-    Parameters
-    ----------
-    reason : str
-        The catalogue's name, empty where the call was not refused for a reason.
-    trailing : tuple
-        Trailing metadata, without what the transport adds.
-    messages : tuple of Message
-        What was answered.
-    numbers : tuple of (str, float)
-        What a refusal of compliance tells beside its reason.
+    `reason` is the catalogue's name, empty where the call was not refused for a reason; `trailing` the trailing
+    metadata, without what the transport adds; `messages` what was answered; `numbers` what a refusal of compliance
+    tells beside its reason.
     """
 
     status: grpc.StatusCode
@@ -104,16 +99,10 @@ class Seen:
 
 
 def dial(address: str, server: str, run: str, credentials: Credentials | None, *, tls: bool = True) -> grpc.Channel:
-    """Open a channel of its own, with nothing retried.
+    """Open a channel of its own, with nothing retried, to the `server` of a `run`, which must be the one that answers.
 
-    Parameters
-    ----------
-    server, run : str
-        Who must answer.
-    credentials : Credentials or None
-        The caller's; an authority alone (no certificate) for who shows none.
-    tls : bool
-        False for a caller that speaks plain text.
+    The credentials are the caller's; an authority alone (no certificate) for who shows none. Without `tls` the caller
+    speaks plain text.
     """
     options = [
         ("grpc.ssl_target_name_override", server_name_of(run, server)),
@@ -210,6 +199,22 @@ def finish(method: str, call: Any) -> Seen:
         raise Violation("an answer came with a text beside it")
     _require_quiet(call.initial_metadata(), ())
     return Seen(grpc.StatusCode.OK, "", "", (), tuple(_decoded(response, data) for data in answers))
+
+
+def array(message: Any, what: str) -> NDArray[Any]:
+    """Read an array of an answer, which must be one."""
+    try:
+        return arrays.from_message(message)
+    except arrays.ArrayError as error:
+        raise Violation(f"{what}: {error}") from None
+
+
+def numbers(message: Any, what: str, count: int, each: str) -> NDArray[np.float64]:
+    """Read an array of an answer, which must have one float64 for each of so many."""
+    values = array(message, what)
+    if values.dtype != np.float64 or values.shape != (count,):
+        raise Violation(f"{what}: must be one float64 a {each}, not {values.dtype} of shape {values.shape}")
+    return values.astype(np.float64, copy=False)
 
 
 def _refusal(method: str, failed: Any) -> Seen:

@@ -6,34 +6,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from fairwall import toml
 from sim.conformance.errors import ConformanceError
 from sim.conformance.files import read_text
 from sim.conformance.steps import Step
+from sim.conformance.vocabulary import Words
 
 SHIPPED = Path(__file__).with_name("cases")
 
 
-class Case(BaseModel):
-    """One numbered check.
+class Case(Words):
+    """One numbered check: a letter for what is tested, and three digits.
 
-    Parameters
-    ----------
-    number : str
-        A letter for what is tested, and three digits.
-    sentence : str
-        Of docs/protocol.md, word for word: what is tested.
-    subject : str
-        What it is about, from its file's name.
-    deployment : str
-        Which of the target's deployments.
-    accounts : bool
-        Whether what callers have left is watched, as in every case but those that test it otherwise.
+    Its sentence is of docs/protocol.md, word for word: what is tested. Its subject is its file's name. With `accounts`
+    it is watched what callers have left, as in every case but those that test it otherwise.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     number: str = Field(pattern=r"^[A-Z][0-9]{3}$")
     title: str
@@ -45,14 +34,7 @@ class Case(BaseModel):
 
 
 def read(kind: str, folders: Iterable[Path] = ()) -> list[Case]:
-    """Read the shipped cases of one kind, and those of other folders, by number.
-
-    Parameters
-    ----------
-    kind : str
-        A folder of ``cases/``: what is tested.
-    folders : iterable of Path
-        Whose ``*.toml`` are read as well.
+    """Read the shipped cases of one kind, a folder of ``cases/``, and the ``*.toml`` of other folders, by number.
 
     Raises
     ------

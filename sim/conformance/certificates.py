@@ -18,13 +18,7 @@ _DAYS = 30
 
 
 class Authority:
-    """An authority that signs whatever it is asked to.
-
-    Parameters
-    ----------
-    name : str
-        Its common name; nobody looks at it.
-    """
+    """An authority that signs whatever it is asked to. Nobody looks at its common name."""
 
     def __init__(self, name: str) -> None:
         self._name = _common_name(name)
@@ -47,18 +41,9 @@ class Authority:
     ) -> Credentials:
         """Sign a certificate.
 
-        Parameters
-        ----------
-        *uris : str
-            Its SAN URIs: whom it names as a caller.
-        server : str
-            Its SAN DNS name.
-        serves : bool
-            Whether it may stand for the server of that name.
-        valid : timedelta
-            How long from now; negative for one that has expired.
-        begins : timedelta
-            From when on, counted from now.
+        Its SAN URIs say whom it names as a caller. Its SAN DNS name is `server`, for which it may stand where it
+        `serves`. It is `valid` for so long from now (negative: it has expired), and `begins` at a time that is counted
+        from now.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri) for uri in uris]

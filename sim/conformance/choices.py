@@ -119,10 +119,7 @@ class Verdicts(Words):
 class Choices(Words):
     """Asks for the fairest of some models, one of them without a gap and the others with the largest, again and again.
 
-    Parameters
-    ----------
-    place : int
-        Which of them has no gap; all of them where it is -1.
+    `place` says which of them has no gap; all of them where it is -1.
     """
 
     do: Literal["choices"]
@@ -209,7 +206,7 @@ class NoisySizes(Words):
         total = n - n0
         sums = np.clip((sizes - n0) / 2, np.maximum(0, total - (n - sizes)), np.minimum(sizes, total))
         told = (total - sums) / (n - sizes) - sums / sizes
-        numbers = []
+        batches = []
         for caller in self.callers:
             _ask(world, _alike(world, 1), "buys", caller=caller, metric=self.metric, epsilon=self.epsilon)
             rows = _of_group(world, 1)
@@ -220,13 +217,9 @@ class NoisySizes(Words):
             low, high = self._ends(about.mechanism, about.batch_delta, int(sizes[place]), n0)
             # The first and the last stand for all that noise moved beyond them.
             low, high = low if place else 0.0, high if place < len(sizes) - 1 else 1.0
-            numbers.append(float(_drawn_between(np.array(low), np.array(high))))
-        require_nothing_depends(
-            [
-                Batch({"caller": caller}, np.array([2 * number - 1]), np.zeros(1), np.zeros(1))
-                for caller, number in zip(self.callers, numbers, strict=True)
-            ]
-        )
+            centred = 2 * _drawn_between(np.array([low]), np.array([high])) - 1
+            batches.append(Batch({"caller": caller}, centred, np.zeros(1), np.zeros(1)))
+        require_nothing_depends(batches)
 
     def _ends(self, mechanism: str, delta: float, size: int, n0: int) -> tuple[float, float]:
         if mechanism in ("counts-gaussian", "cube"):

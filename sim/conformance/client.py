@@ -11,46 +11,28 @@ import threading
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from fairwall.rpc.identity import Credentials
 from sim.conformance import clock, command, ids
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.judge import Judge, Offer
+from sim.conformance.vocabulary import Words
 from sim.conformance.world import NotRun, World
 
 _SECONDS = 120.0
 
 
-class Client(BaseModel):
-    """Starts the client under test.
+class Client(Words):
+    """Starts the client under test, against a server with the certificate `shows`, a folder of the kit.
 
-    Parameters
-    ----------
-    shows : str
-        Whose certificate the server has: a folder of the kit.
-    then_shows : str
-        Whose it has after the first audit, which is lost.
-    speaks : "TLS", "plain text", "nothing" or "an alert"
-        What the server answers a connection with.
-    lose : int
-        How many audits are lost on the way back.
-    fails : str
-        How these end, see `Judge`.
-    refuse : str
-        The reason for which all are refused.
-    offer : table
-        Terms that are other than usual, see `Offer`.
-    ends : "answered", "unanswered" or "any"
-        With which status it must end: 0 if it was answered, else another.
-    audits : (int, int)
-        How many audits must have arrived, at least and at most.
-    silent : bool
-        Whether nothing at all may arrive.
+    After the first audit, which is lost, the server has that of `then_shows`. It answers connections with what it
+    `speaks`. So many audits are lost on the way back (`lose`), and end as `fails` has it, see `Judge`; with `refuse`
+    all are refused for this reason. `offer` has terms that are other than usual.
+
+    The client must end with status 0 if it was answered, else with another. So many `audits` must have arrived, at
+    least and at most; where it must be `silent`, nothing at all.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     do: Literal["client"]
     shows: str = "compliance"
@@ -77,10 +59,10 @@ class Client(BaseModel):
         self._check_end(status)
 
     def _judged(self, world: World, inside: Surroundings) -> tuple[Judge, int]:
-        then = _credentials(world, self.then_shows) if self.then_shows else None
+        then = world.credentials(self.then_shows) if self.then_shows else None
         judge = Judge(
             world.subject.target.name,
-            _credentials(world, self.shows),
+            world.credentials(self.shows),
             self.lose,
             self.refuse,
             self.offer,
@@ -108,14 +90,12 @@ class Client(BaseModel):
             raise Violation(f"it ended with status {status}, although it was {self.ends}")
 
 
-class Clients(BaseModel):
+class Clients(Words):
     """Starts the client several times, and looks at all its request ids together.
 
     Half of the runs are at the same time, by a clock that stands, and have the same number as a process: what an id is
     made of then must be random.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     do: Literal["clients"]
     runs: int = Field(default=3, ge=2, le=5)
@@ -184,13 +164,6 @@ class Deaf:
                 connection.sendall(self._says)
                 if self._says == _SETTINGS:
                     self.began[-1] += connection.recv(1 << 16)
-
-
-def _credentials(world: World, name: str) -> Credentials:
-    found = world.subject.target.credentials(name)
-    if found is None:
-        raise NotRun(f"needs credentials for {name!r}")
-    return found
 
 
 def _status(world: World, address: str, inside: Surroundings) -> int:

@@ -27,13 +27,8 @@ _COMPILERS = ("cc", "gcc", "clang")
 def surroundings(folder: Path, *, frozen: bool = False, machine: str = "") -> Surroundings:
     """Make what a program is started in, so that a file of the folder tells it the time.
 
-    Parameters
-    ----------
-    frozen : bool
-        Whether its clock stands still, at the same time for every program that is started with this folder, and its
-        number as a process is always the same.
-    machine : str
-        What its machine is called; by default what it is.
+    Where the clock is `frozen` it stands still, at the same time for every program that is started with this folder,
+    and its number as a process is always the same. `machine` is what its machine is called; by default what it is.
 
     Raises
     ------

@@ -25,15 +25,7 @@ _PAUSE = 0.02
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a command is started in.
-
-    Parameters
-    ----------
-    prefix : tuple of str
-        Words before its own: a program that starts it.
-    variables : mapping of str to str
-        Of its environment, beside the tester's own.
-    """
+    """What a command is started in: words before its own, and variables of its environment beside the tester's own."""
 
     prefix: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -50,16 +42,7 @@ def start(
     stderr: int | IO[str],
     inside: Surroundings = BARE,
 ) -> subprocess.Popen[str]:
-    """Start a command without a shell.
-
-    Parameters
-    ----------
-    command : str
-        As the tester wrote it.
-    places : mapping of str to str
-        What stands in it for something else: "{policy}", for example.
-    stdout, stderr : int, int or IO
-        As `subprocess` has them.
+    """Start a command without a shell; `places` has what stands in it for something else, "{policy}" for example.
 
     Raises
     ------

@@ -51,12 +51,7 @@ class _Dealt:
 
 
 class Deals(Words):
-    """Plays trials, and looks at what is dealt.
-
-    Parameters
-    ----------
-    trials : 1 or 2
-    """
+    """Plays trials, and looks at what is dealt."""
 
     do: Literal["deals"]
     trials: int = Field(default=1, ge=1, le=2)
@@ -141,10 +136,7 @@ def _call(world: World, caller: str, method: str, request: Message) -> tuple[Any
 
 
 def _array(header: Any, messages: Iterable[Any], chunk: str) -> NDArray[Any]:
-    arriving = arrays.ArrivingArray(header)
-    for message in messages:
-        arriving.append(getattr(message, chunk))
-    return arriving.finish()
+    return arrays.gathered(header, (getattr(message, chunk) for message in messages))
 
 
 def _check(dealt: _Dealt) -> None:

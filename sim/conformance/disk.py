@@ -18,12 +18,12 @@ from pydantic import Field
 
 from fairwall import toml
 from sim.conformance import calls, clock
-from sim.conformance.audits import AUDIT, Audit, Predictions
+from sim.conformance.audits import AUDIT, Audit, Predictions, again
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.errors import ConformanceError
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import SECONDS, NotRun, Over, World, lasting
+from sim.conformance.world import SECONDS, NotRun, Over, World
 
 PATIENT = Surroundings(("sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"))
 """Where a file may not grow, a write fails, and does not kill who writes."""
@@ -34,14 +34,9 @@ _LEDGER = ("ledger", "seal")
 
 
 class Anew(Words):
-    """Starts a deployment as if it had never run.
+    """Starts a deployment as if it had never run, `on` some disk.
 
-    Parameters
-    ----------
-    on : "any disk" or "a disk that fills up"
-        What it writes to.
-    clock : "its own", "one that is set" or "one that stands"
-        Which time it is told: as steps say, or always the same.
+    Its `clock` tells it its own time, one that steps set, or always the same.
     """
 
     do: Literal["anew"]
@@ -86,10 +81,8 @@ def start_anew(world: World, deployment: str, inside: Surroundings) -> None:
 class Disk(Words):
     """Fills the disk of a server, or makes room again.
 
-    Parameters
-    ----------
-    room : int
-        By how many bytes the largest file of the ledger may grow until it is full; 0: nothing can be written at all.
+    Where it is `full` the largest file of the ledger may grow by so many bytes (`room`); 0: nothing can be written at
+    all.
     """
 
     do: Literal["disk"]
@@ -114,12 +107,7 @@ class Disk(Words):
 class Ledger(Words):
     """Ends a server, and does something to its ledger before it is started again.
 
-    Parameters
-    ----------
-    act : "keep", "bring back", "lose" or "lose all"
-        Whether its files are copied; the copy is put in their place; they are lost; or also the head that was sealed.
-    ends : "kill" or "end"
-        How the server ends.
+    Its files are copied; the copy is put in their place; they are lost; or also the head that was sealed ("lose all").
     """
 
     do: Literal["ledger"]
@@ -151,10 +139,8 @@ class Ledger(Words):
 class Remembers(Words):
     """Demands that a server does not start, which ends the case, or that it still knows what it has charged.
 
-    Parameters
-    ----------
-    full : bool
-        Whether nothing can be written when it starts. If it does not start then, it starts once there is room again.
+    With a `full` disk nothing can be written when it starts. If it does not start then, it starts once there is room
+    again.
     """
 
     do: Literal["remembers"]
@@ -182,18 +168,7 @@ class Remembers(Words):
 
 
 class KilledAmid(Words):
-    """Asks several times at once, ends the server when some are answered, and asks again after it is started.
-
-    Parameters
-    ----------
-    calls : int
-        At the same time.
-    answers : int
-        How many have been answered when it ends.
-    how : "kill" or "end"
-    models : int
-        In each batch.
-    """
+    """Asks so often at once (`calls`), ends the server after so many `answers`, and asks again after it is started."""
 
     do: Literal["killed_amid"]
     calls: int = Field(default=6, ge=1, le=8)
@@ -210,37 +185,32 @@ class KilledAmid(Words):
             Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=Predictions(models=self.models))
             for number in range(self.calls)
         ]
-        asked = [step.asked(world) for step in steps]
-        started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
+        started = [step.start(world, step.asked(world)) for step in steps]
         give_up = time.monotonic() + SECONDS
         while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
             time.sleep(0.0005)
         world.subject.stop(world.deployment, gently=self.how == "end")
         before = [calls.finish(AUDIT, call) for call in started]
         world.forget_connections()
-        answers = {}
-        for step, each, earlier in zip(steps, asked, before, strict=True):
-            seen = step.ask(world, each)
-            step.expect.check_end(seen)
-            if earlier.answered and lasting(earlier.messages[0]) != lasting(seen.messages[0]):
-                raise Violation("what was answered just before it ended is answered otherwise")
-            answers[each.header.request_id] = seen.messages[0]
-        world.enter_together("developer", "", answers)
+        again(world, "developer", steps, before, "just before it ended")
 
 
 def ledger_files(world: World, deployment: str) -> list[Path]:
-    """Say which files are a deployment's ledger and its seal, by the policy that it was started with."""
-    policy = world.subject.policy(deployment)
-    place = toml.read(policy)["deployment"]
-    named = [policy.parent / place[name] for name in _LEDGER if name in place]
+    """Say which files are a deployment's ledger and its seal, and lie beside them."""
+    named = _named(world, deployment).values()
     return [Path(f"{path}{end}") for path in named for end in ("", "-wal", "-shm", "-journal")]
 
 
 def _folders(world: World) -> dict[str, Path]:
-    """Say where a deployment keeps its ledger and what it is sealed with, by the policy that it was started with."""
-    policy = world.subject.policy(world.deployment)
+    """Say where a deployment keeps its ledger and what it is sealed with."""
+    return {name: path.parent for name, path in _named(world, world.deployment).items()}
+
+
+def _named(world: World, deployment: str) -> dict[str, Path]:
+    """Read what a deployment's ledger and seal are called in the policy that it was started with."""
+    policy = world.subject.policy(deployment)
     place = toml.read(policy)["deployment"]
-    return {name: (policy.parent / place[name]).parent for name in _LEDGER if name in place}
+    return {name: policy.parent / place[name] for name in _LEDGER if name in place}
 
 
 def _files(folder: Path) -> list[Path]:

@@ -36,12 +36,7 @@ _SHORT = 4
 
 
 def require_unguessable(ids: Sequence[str]) -> None:
-    """Demand that ids of several runs, at least five, have nothing in common that they could be told by.
-
-    Raises
-    ------
-    Violation
-    """
+    """Demand that ids of several runs, at least five, have nothing in common that they could be told by."""
     if len(set(ids)) < len(ids):
         raise Violation("another run, at the same time by its clock, sent another request under the same id")
     bits = _bits(ids)
@@ -50,12 +45,7 @@ def require_unguessable(ids: Sequence[str]) -> None:
 
 
 def require_nameless(texts: Iterable[str], what: str) -> None:
-    """Demand that not all of several texts tell where, or by whom, they were written.
-
-    Raises
-    ------
-    Violation
-    """
+    """Demand that not all of several texts tell where, or by whom, they were written."""
     known = [text.lower() for text in texts]
     for name in names():
         if known and all(name.lower() in text for text in known):

@@ -62,18 +62,10 @@ class Offer:
 class Judge:
     """Serves AuditService to one client, for as long as the context lasts.
 
-    Parameters
-    ----------
-    credentials : Credentials
-        What it shows, which need not be compliance's.
-    lose : int
-        How many audits are lost: they arrive, and the line breaks before the answer.
-    refuse : str
-        The reason for which every audit is refused; empty: they are answered.
-    fails : str
-        How a lost audit ends: a status, or "reason INTERNAL".
-    then : Credentials or None
-        What it shows after the first audit, which is lost: nothing may be asked of it any more.
+    It shows `credentials`, which need not be compliance's, and those of `then` after the first audit, which is lost:
+    nothing may be asked of it any more. So many audits are lost (`lose`): they arrive, and the line breaks before the
+    answer; they end with the status `fails`, or with "reason INTERNAL". With `refuse` every audit is refused for this
+    reason.
     """
 
     deal: str
@@ -208,9 +200,7 @@ class Judge:
         if not least <= header.epsilon <= min(self.offer.epsilon, self.offer.epsilon_max):
             self._fault(f"it offers epsilon {header.epsilon:g}, which the terms do not leave")
         try:
-            arriving = arrays.ArrivingArray(header.predictions)
-            arriving.append(data)
-            predictions = arriving.finish()
+            predictions = arrays.gathered(header.predictions, [data])
         except arrays.ArrayError as error:
             self._fault(f"its predictions are no array: {error}")
             return 1

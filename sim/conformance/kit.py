@@ -293,15 +293,16 @@ def _policy(deployment: str) -> dict[str, Any]:
     return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
 
 
+_VARIED = ("people", "rule", "precision", "bounding", "batch_delta", "delta")
+"""What a description tells of a variant as it is, beside its policy."""
+
+
 def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
     facts = {
         "credentials": _shown(deployment),
         "deal": NAME,
         "people": PEOPLE,
-        "metrics": policy["audit"]["metrics"],
-        "mechanism": policy["audit"]["mechanism"],
-        "queries_max": policy["audit"]["queries_max"],
-        "epsilon_max": policy["audit"]["epsilon_max"],
+        **{name: policy["audit"][name] for name in ("metrics", "mechanism", "queries_max", "epsilon_max")},
         "budget": policy["budget"]["epsilon"],
         "unit": 1 / 8,
         "shares": {name: share["epsilon"] for name, share in policy["developers"].items()},
@@ -312,12 +313,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
     if (variant := VARIANTS.get(deployment)) is not None:
         return facts | {
             "optional": True,
-            "people": variant.people,
-            "rule": variant.rule,
-            "precision": variant.precision,
-            "bounding": variant.bounding,
-            "batch_delta": variant.batch_delta,
-            "delta": variant.delta,
+            **{name: getattr(variant, name) for name in _VARIED},
             **({"ids": IDS, "groups": policy["data"]["groups"]} if deployment == BY_GROUP else {}),
         }
     return facts | {

@@ -25,8 +25,7 @@ from sim.conformance import bounds
 from sim.conformance.calls import Violation
 from sim.conformance.law import FALSE_ALARM
 
-_LOOKS = 100
-_P = FALSE_ALARM / _LOOKS
+_P = FALSE_ALARM / 100
 
 Bits = NDArray[Any]
 Codes = NDArray[np.uint8]
@@ -40,23 +39,10 @@ PLACES: Mapping[str, Callable[[int, float], tuple[float, float]]] = {
 
 
 def require_law(encodings: Sequence[Bits], values: Codes, epsilons: Sequence[float], protocol: str) -> None:
-    """Demand that a release has its protocol's law.
+    """Demand that a release has its protocol's law, one of `PLACES`.
 
-    Parameters
-    ----------
-    encodings : sequence of ndarray of uint8, shape (people, values of the column)
-        One for each column.
-    values : ndarray of uint8, shape (people, columns)
-        The true ones.
-    epsilons : sequence of float
-        Each column's.
-    protocol : str
-        Of `PLACES`.
-
-    Raises
-    ------
-    Violation
-        It accuses a sound server with a probability of at most `FALSE_ALARM` / 100.
+    Each column has its `encodings`, uint8 of shape (people, values of the column), and its epsilon. The true `values`
+    are of shape (people, columns). A sound server is accused with a probability of at most `FALSE_ALARM` / 100.
     """
     # Each column as a whole, its places by value, its neighbours; each pair of columns.
     count = len(encodings)
@@ -94,17 +80,7 @@ def require_unrelated(
 ) -> None:
     """Demand that two releases of the same people were drawn each by itself.
 
-    Parameters
-    ----------
-    one, other, values, protocol : sequence of Bits, sequence of Bits, Codes, str
-        As in `require_law`.
-    epsilons : sequence of (float, float)
-        Each column's in the one and in the other.
-
-    Raises
-    ------
-    Violation
-        As `require_law`.
+    `epsilons` has each column's in the one and in the other; all else is as in `require_law`.
     """
     for number, (first, second, spent) in enumerate(zip(one, other, epsilons, strict=True)):
         column, k = values[:, number], first.shape[1]

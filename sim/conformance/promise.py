@@ -34,16 +34,9 @@ _STEP = 2.0**-20
 
 @dataclass(frozen=True)
 class Promise:
-    """How the answers of one batch must be spread.
+    """How the answers of one batch must be spread: noise of a law, and answers that are moved into a range.
 
-    Parameters
-    ----------
-    law : Laplace, Gaussian or Cauchy
-        Of the noise.
-    range : (float, float)
-        What answers are moved into, or drawn within.
-    truncated : bool
-        Whether noise is drawn again until the answer lies there, rather than moved.
+    Where they are `truncated`, noise is drawn again until the answer lies there.
     """
 
     law: Known

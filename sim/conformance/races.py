@@ -16,18 +16,10 @@ from sim.conformance.world import NotRun, World, lasting
 
 
 class Race(Words):
-    """Has several callers ask for batches at the same time; each call has an id of its own.
+    """Has callers make so many calls each, all at the same time; each call has an id of its own.
 
-    Parameters
-    ----------
-    calls : int
-        Of each of them.
-    epsilon : number
-        What each call offers.
-    answered : int
-        How many calls must be answered. The others are refused for want of budget, and tell what was left.
-    left : float
-        What each caller must have left then.
+    So many calls must be `answered`. The others are refused for want of budget, and tell what was left. Each caller
+    must have so much `left` then.
     """
 
     do: Literal["race"]
@@ -76,14 +68,7 @@ class Race(Words):
 class Twins(Words):
     """Starts deployments that have never answered anybody, at the same time, and asks them the same at the same time.
 
-    Parameters
-    ----------
-    deployments : list of str
-        They differ in their people at most.
-    calls : int
-        Of each of two callers, of each deployment, at the same time.
-    times : int
-        So often are they asked.
+    They differ in their people at most. Two callers make so many `calls` each, to each deployment, so many `times`.
     """
 
     do: Literal["twins"]

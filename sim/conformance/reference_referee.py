@@ -32,7 +32,8 @@ def main() -> None:
         dealer.register(server, lambda servicer: servicer)
         referee.seat({**asked["addresses"], "adversary": ""})
         cell = lay_out(_scenario(asked["people"]), "the tester's").cells[0]
-        deals = [GAME.deal(cell, number, name, WRITTEN_DOWN) for number, name in enumerate(_names(asked["deal"]))]
+        names = asked["deal"], f"{asked['deal']}-2"
+        deals = [GAME.deal(cell, number, name, WRITTEN_DOWN) for number, name in enumerate(names)]
 
         def play() -> None:
             for cards in deals:
@@ -41,11 +42,6 @@ def main() -> None:
         threading.Thread(target=play, daemon=True).start()
 
     serve("referee", register)
-
-
-def _names(deal: str) -> tuple[str, str]:
-    """Name the two trials' deals."""
-    return deal, f"{deal}-2"
 
 
 def _scenario(people: int) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from fairwall.rpc import arrays
 from sim.conformance import calls, local_law
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.target import Releases
-from sim.conformance.vocabulary import Expect, Words
-from sim.conformance.world import SECONDS, NotRun, Result, World
+from sim.conformance.vocabulary import Asks, Expect, ExpectLaw, Words
+from sim.conformance.world import NotRun, Result, World
 
 SANITISE = "/fairwall.compliance.v1.ReleaseService/Sanitise"
 
@@ -25,18 +25,6 @@ RELEASE_TERMS = "/fairwall.compliance.v1.ReleaseService/GetReleaseTerms"
 
 _NUMBERS = "the-server"
 """The protocol that releases numbers; all others release zeros and ones."""
-
-
-class ReleaseExpect(Expect):
-    """How a call must end; `unlike` names a step of the same deployment whose draw it must not repeat.
-
-    Parameters
-    ----------
-    law : bool
-        What is released has the protocol's law.
-    """
-
-    law: bool = False
 
 
 class ReleaseTerms(Words):
@@ -66,41 +54,29 @@ class ReleaseTerms(Words):
         share = described.shares.get(world.subject.target.developer(self.caller))
         if share is not None and told.epsilon != share:
             raise Violation(f"the terms say that the budget is {told.epsilon!r}; it is {share!r}")
-        if self.name:
-            world.results[self.name] = Result(seen)
-        if self.expect.same_as and seen != world.results[self.expect.same_as].seen:
-            raise Violation("two callers, or two deployments, were told unlike things")
+        self.expect.check_told(seen, world, self.name)
 
 
-class Release(Words):
-    """Buys a release.
+class Release(Asks):
+    """Buys a release, which later steps call `name`.
 
-    Parameters
-    ----------
-    name : str
-        What later steps call it.
-    id : str
-        Stands for a request id that no other case uses; `request_id` is one word for word.
-    together : int
-        So many such calls at the same time, which must all get one answer; `apart`: each under an id of its own, of
-        which `answered` are answered.
+    `id` stands for a request id that no other case uses; `request_id` is one word for word. With `together` so many
+    such calls are made at the same time, which must all get one answer; where they are `apart` each has an id of its
+    own, and `answered` of them are answered. `unlike` names a step of the same
+    deployment whose draw it must not repeat.
     """
 
     do: Literal["release"]
     name: str = ""
-    caller: str = "developer"
-    deployment: str = ""
     id: str = "a"
     request_id: str | None = None
     deal: str | None = None
     epsilon: float = 1.0
-    deadline: float | Literal["none"] = SECONDS
-    metadata: dict[str, str] = Field(default_factory=dict)
     another_connection: bool = False
     together: int = Field(default=1, ge=1)
     apart: bool = False
     answered: int | None = None
-    expect: ReleaseExpect = ReleaseExpect()
+    expect: ExpectLaw = ExpectLaw()
 
     def run(self, world: World) -> None:
         """Buy, and look at what comes, and at what it has cost."""
@@ -109,11 +85,7 @@ class Release(Words):
         ids = [f"{self.id}-{number}" if self.apart else self.id for number in range(self.together)]
         asked = [world.request_id(each) if self.request_id is None else self.request_id for each in ids]
         channel = world.channel(self.caller, self.deployment, another=self.another_connection)
-        seconds = None if self.deadline == "none" else self.deadline
-        started = [
-            calls.start(channel, SANITISE, [self._request(world, each)], seconds, tuple(self.metadata.items()))
-            for each in asked
-        ]
+        started = [calls.start(channel, SANITISE, [self._request(world, each)], **self.sent_with()) for each in asked]
         ends = [calls.finish(SANITISE, each) for each in started]
         first = 0
         for request_id, seen in zip(asked, ends, strict=True):

@@ -26,16 +26,8 @@ _OFF = 1e-6
 class Spent(Words):
     """Asks for batches alike until one is refused; after each, what is left must be what the rule leaves.
 
-    Parameters
-    ----------
-    caller : str
-        Whose share has not been touched.
-    epsilon : float
-        Of each batch; `first`: of one before them.
-    most : int
-        So many calls, and no more.
-    batches : int or None
-        So many are answered for want of delta, whatever epsilon would be left.
+    The caller's share has not been touched. A batch at `first` may come before those at `epsilon`. There are no more
+    than `most` calls; with `batches` so many are answered, for want of delta, whatever epsilon would be left.
     """
 
     do: Literal["spent"]

@@ -21,13 +21,7 @@ BAD: frozenset[Verdict] = frozenset({"failed", "now passes"})
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one case.
-
-    Parameters
-    ----------
-    text : str
-        What was wrong, or what is missing to run it.
-    """
+    """What came of one case; `text` says what was wrong, or what is missing to run it."""
 
     case: Case
     verdict: Verdict
@@ -42,14 +36,9 @@ def run(
     known: frozenset[str] = frozenset(),
     on_start: Callable[[Case], None] = lambda _: None,
 ) -> Iterator[Outcome]:
-    """Run cases one after another; one that waits for long begins first and ends last.
+    """Run cases against the server of a party, one after another; one that waits for long begins first and ends last.
 
-    Parameters
-    ----------
-    server : str
-        The party that serves it.
-    known : frozenset of str
-        The numbers of known failures: they are run like any other.
+    Known failures, told by their numbers, are run like any other.
 
     Raises
     ------
@@ -58,7 +47,7 @@ def run(
     """
     nonce = secrets.token_hex(6)
     waiting: list[tuple[float, Case, _Course, float]] = []
-    for case in sorted(cases, key=lambda case: not _waits(case)):
+    for case in sorted(cases, key=lambda case: all(step.do != "later" for step in case.steps)):
         on_start(case)
         began = time.monotonic()
         course = _course(World(subject, server, case.deployment, f"{nonce}-{case.number}", case.accounts), case)
@@ -78,10 +67,6 @@ def run(
 
 _Course: TypeAlias = Generator[float, None, tuple[Verdict, str]]
 """The course of a case: the times that it waits for, and what came of it."""
-
-
-def _waits(case: Case) -> bool:
-    return any(step.do == "later" for step in case.steps)
 
 
 def _advance(course: _Course) -> float | tuple[Verdict, str]:

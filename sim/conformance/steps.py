@@ -42,32 +42,22 @@ from sim.conformance.survey import Survey
 from sim.conformance.syncs import Synced
 from sim.conformance.terms import Terms
 from sim.conformance.twins import Timed, Written
-from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
-from sim.conformance.world import SECONDS, NotRun, Result, World
+from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Words, stream_of
+from sim.conformance.world import NotRun, World
 
 PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
 
-class Predict(Words):
+class Predict(Asks):
     """Asks a model of the developer's for scores, which must be the model's.
 
-    Parameters
-    ----------
-    request : str
-        "$request" for the one that is under way; empty for the released model.
-    number : number
-        Which model.
-    put : list of (row, column, value)
-        What is changed in random features.
-    kind : str
-        The type that features travel in.
-    parts, chunk_bytes, header, deadline, metadata : tuple of Part, int, Header, float or {'none'}, dict of str to str
-        See `Audit`.
+    `request` is "$request" for the one that is under way, and empty for the released model; `number` says which model.
+    `put` changes random features, each a (row, column, value), which travel in the type `kind`. All else is as in
+    `Audit`.
     """
 
     do: Literal["predict"]
     caller: str = "adversary"
-    deployment: str = ""
     deal: str | None = None
     request: str = ""
     number: Number = 0
@@ -78,8 +68,6 @@ class Predict(Words):
     header: Header = Header()
     parts: tuple[Part, ...] = ("header", "chunks")
     chunk_bytes: int = Field(default=1 << 20, ge=1)
-    deadline: float | Literal["none"] = SECONDS
-    metadata: dict[str, str] = Field(default_factory=dict)
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
@@ -100,9 +88,7 @@ class Predict(Words):
         ).SerializeToString()
         data = arrays.to_message(features).data
         stream = stream_of(self.parts, header, data, self.chunk_bytes, lambda part: PredictRequest(features_chunk=part))
-        seconds = None if self.deadline == "none" else self.deadline
-        own = tuple(self.metadata.items())
-        seen = world.call(PREDICT, list(stream), self.caller, deployment=self.deployment, seconds=seconds, metadata=own)
+        seen = world.call(PREDICT, list(stream), self.caller, deployment=self.deployment, **self.sent_with())
         self.expect.check_end(seen)
         if seen.answered:
             _require_scores(
@@ -111,49 +97,28 @@ class Predict(Words):
 
 
 def _require_scores(message: Any, features: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-    try:
-        scores = arrays.from_message(message)
-    except arrays.ArrayError as error:
-        raise Violation(f"scores: {error}") from None
-    if scores.dtype != np.float64 or scores.shape != (len(features),):
-        raise Violation(f"scores: must be one float64 a row, not {scores.dtype} of shape {scores.shape}")
+    scores = calls.numbers(message, "scores", len(features), "row")
     with np.errstate(over="ignore"):
         expected = 1 / (1 + np.exp(-(features @ weights)))
     if not np.allclose(scores, expected, rtol=0, atol=1e-12):
         raise Violation("scores are not the model's")
 
 
-class Call(Words):
-    """Calls any method, with any request.
+class Call(Asks):
+    """Calls any method, "/package.Service/Method"; one that the protocol does not have is called all the same.
 
-    Parameters
-    ----------
-    method : str
-        "/package.Service/Method"; one that the protocol does not have is called all the same.
-    request : table
-        The request in protobuf's JSON form. "$deal" stands for the target's deal, likewise its other facts, "$id" for
-        a new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is
-        `{fill = 1.0, shape = [3], kind = "uint8"}`.
-    messages : list of table
-        Several of them, for a method that takes a stream, or to one that does not.
-    raw : list of str
-        Bytes in hexadecimal, in place of requests.
-    answer : table
-        What the answer's fields must be.
-    twice : bool
-        Whether the same call is made again, and must end alike.
+    A request is in protobuf's JSON form. "$deal" stands for the target's deal, likewise its other facts, "$id" for a
+    new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is `{fill = 1.0, shape = [3], kind
+    = "uint8"}`. Several `messages` go to a method that takes a stream, or to one that does not; `raw` has bytes in
+    hexadecimal, in place of requests. `answer` is what the answer's fields must be.
     """
 
     do: Literal["call"]
     name: str = ""
     method: str
-    caller: str = "developer"
-    deployment: str = ""
     request: dict[str, Any] = Field(default_factory=dict)
     messages: tuple[dict[str, Any], ...] | None = None
     raw: tuple[str, ...] | None = None
-    deadline: float | Literal["none"] = SECONDS
-    metadata: dict[str, str] = Field(default_factory=dict)
     times: int = Field(default=1, ge=1)
     answer: dict[str, Any] = Field(default_factory=dict)
     expect: Expect = Expect()
@@ -164,15 +129,8 @@ class Call(Words):
             self._run_once(world)
 
     def _run_once(self, world: World) -> None:
-        seconds = None if self.deadline == "none" else self.deadline
-        seen = world.call(
-            self.method,
-            self._requests(world),
-            self.caller,
-            deployment=self.deployment,
-            seconds=seconds,
-            metadata=tuple(self.metadata.items()),
-        )
+        requests = self._requests(world)
+        seen = world.call(self.method, requests, self.caller, deployment=self.deployment, **self.sent_with())
         self.expect.check_end(seen)
         for message in seen.messages[:1]:
             told = json_format.MessageToDict(
@@ -181,10 +139,7 @@ class Call(Words):
             for key, value in self.answer.items():
                 if told.get(key) != (expected := _resolved(value, world, self.deployment)):
                     raise Violation(f"{key} is {told.get(key)!r}; it should be {expected!r}")
-        if self.expect.same_as and seen != world.results[self.expect.same_as].seen:
-            raise Violation("two callers, or two deployments, were told unlike things")
-        if self.name:
-            world.results[self.name] = Result(seen)
+        self.expect.check_told(seen, world, self.name)
 
     def _requests(self, world: World) -> list[bytes]:
         if self.raw is not None:

@@ -28,13 +28,9 @@ _LAST_WORDS_SECONDS = 2.0
 class Subject:
     """A server under test, for as long as the context lasts.
 
-    Parameters
-    ----------
-    start : str
-        The command that starts a deployment: ``{policy}`` in it is the policy's path. It prints its address as a
-        party's process does and serves until it is told to end. Empty: the target's addresses are served already.
-    restart : str
-        The command that kills a deployment that is served already and starts it again; it may print another address.
+    The command `start` starts a deployment: ``{policy}`` in it is the policy's path. It prints its address as a party's
+    process does and serves until it is told to end. Where it is empty, the target's addresses are served already, and
+    the command `restart` kills such a deployment and starts it again; it may print another address.
     """
 
     def __init__(self, target: Target, start: str = "", restart: str = "") -> None:

@@ -68,18 +68,9 @@ _KINDS: dict[str, dict[str, Any]] = {
 class Survey(Words):
     """Asks for many batches, and tests all their noise together.
 
-    Parameters
-    ----------
-    requests : int
-        How many batches of several models; `singles`: how many of one model.
-    seed : int
-        Of what is asked, which is the same in every run.
-    metrics : list of str
-        All that are allowed unless told otherwise.
-    kinds : list of str
-        Of predictions: "scores", "float32", "decisions", "alike", "ones", "advantaged", "disadvantaged".
-    thresholds : bool
-        Whether some batches have one.
+    So many `requests` are for several models, and `singles` for one. What is asked is drawn by `seed`, and the same in
+    every run: of all metrics that are allowed unless told otherwise, and of `kinds` of predictions. With `thresholds`
+    some batches have one.
     """
 
     do: Literal["survey"]
@@ -167,12 +158,7 @@ class Batch:
 
 
 def require_nothing_depends(batches: list[Batch]) -> None:
-    """Demand that the noise of batches has its law, whatever was asked, and that no two share any.
-
-    Raises
-    ------
-    Violation
-    """
+    """Demand that the noise of batches has its law, whatever was asked, and that no two share any."""
     _require_law(batches)
     _require_independence(batches)
     _require_sums(batches)

@@ -72,7 +72,7 @@ class Synced(Words):
             raise NotRun("needs a server that starts under strace") from None
         ledger = [path.resolve() for path in ledger_files(world, world.deployment)]
         for number in range(self.batches):
-            before = _length(trace)
+            before = trace.stat().st_size if trace.exists() else 0
             Audit(do="audit", id=f"synced-{number}", predictions=Predictions(models=_MODELS, random=number)).run(world)
             time.sleep(0.3)
             opened = {each.path for each in _done(trace, 0) if each.what == "openat" and _DIRECT.search(each.text)}
@@ -105,10 +105,6 @@ def _check(done: list[_Did], ledger: list[Path], direct: set[str]) -> None:
         raise NotRun("needs a server that writes its ledger where the policy says, as strace sees it")
     if not answered:
         raise NotRun("needs a server whose answers strace sees")
-
-
-def _length(trace: Path) -> int:
-    return trace.stat().st_size if trace.exists() else 0
 
 
 def _done(trace: Path, start: int) -> list[_Did]:

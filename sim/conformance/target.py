@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,18 +35,10 @@ class ReleasedColumn(_Section):
 
 
 class Releases(_Section):
-    """What a deployment of compliance releases, as its policy has it.
+    """What a deployment of compliance releases, as its policy has it: attributes of so many people.
 
-    Parameters
-    ----------
-    people : int
-        Whose attributes are released.
-    columns : tuple of ReleasedColumn
-        In the order of the encodings.
-    shares : mapping of str to float
-        What each developer may spend.
-    table : str
-        Those people, where the tester knows them: a CSV with these columns.
+    Columns are in the order of the encodings; `shares` says what each developer may spend. `table` has those people,
+    where the tester knows them: a CSV with these columns.
     """
 
     people: int
@@ -62,38 +55,19 @@ class Deployment(_Section):
     same else, ``little`` has a budget that is soon spent, ``lopsided`` cannot be audited. The developer has ``model``,
     the referee ``game``.
 
-    Parameters
-    ----------
-    address : str
-        Where it answers, unless a command starts it.
-    optional : bool
-        Whether a server may refuse to serve it: then it is not put to the checks of it.
-    policy, credentials : str
-        What a command that starts it is given: a file, and the folder of the certificates that it shows.
-    people : int
-        In the test set. The other facts up to `table` are what a policy of compliance says.
-    unit : float
-        The smallest charge that can be told apart in what is left.
-    precision, bounding, rule : str
-        How answers are written down and bounded, and how losses add up.
-    batch_delta, delta : float
-        What each batch costs in delta; the budget's, and every share's.
-    shares : mapping of str to float
-        By developer.
-    table : str
-        The test set, where the tester knows it.
-    minimum_group : int
-        How many people each group has at least in what a metric looks at, as the policy says: noise counts on it.
-    groups : mapping of str to tuple of str
-        The columns that people are counted by, and every value of each; none where nobody is.
-    ids : str
-        The column of ids, where rows have some.
-    releases : Releases or None
-        None where no attributes are released.
-    weights : tuple of float
-        Of the developer's models: number k, from 0, scores 1 / (1 + exp(-(k + 1) x.w)). The first one is released.
-    request, models : str, int
-        A request that is under way, and how many models it is about.
+    It answers at `address`, unless a command starts it, which is given a file (`policy`) and the folder of the
+    certificates that it shows (`credentials`). A server may refuse to serve one that is `optional`: then it is not put
+    to the checks of it.
+
+    What a policy of compliance says: `people` are in the test set, and `table` has it, where the tester knows it.
+    `unit` is the smallest charge that can be told apart in what is left. `precision`, `bounding` and `rule` say how
+    answers are written down and bounded, and how losses add up. Each batch costs `batch_delta`; `delta` is the
+    budget's, and every share's. Each group has at least `minimum_group` people in what a metric looks at: noise counts
+    on it. `groups` has the columns that people are counted by, and every value of each; `ids` is the column of ids,
+    where rows have some.
+
+    Number k, from 0, of the developer's models scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one
+    is released. A `request` is under way, about so many `models`.
     """
 
     address: str = ""
@@ -147,14 +121,8 @@ class People:
 class Target:
     """A server under test.
 
-    Parameters
-    ----------
-    folder : Path
-        Where paths in the description start.
-    name : str
-        The run's or the deployment's name, as certificates have it.
-    callers : mapping of str to str
-        Whose credentials a case's caller has: a folder of the certificates.
+    Paths in its description start at `folder`. Its name is the run's or the deployment's, as certificates have it.
+    `callers` says whose credentials a case's caller has: a folder of the certificates.
     """
 
     folder: Path
@@ -177,14 +145,8 @@ class Target:
         table = self.deployments[deployment].table
         if not table:
             return None
-        try:
-            rows = _rows(self.folder / table)
-            columns = [np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")]
-        except (OSError, KeyError, ValueError) as error:
-            raise ConformanceError(
-                f"{self.folder / table}: must be a CSV with the columns label and advantaged, each 0 or 1: {error}"
-            ) from None
-        return People(*columns)
+        with _rows(self.folder / table, "the columns label and advantaged, each 0 or 1") as rows:
+            return People(*(np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")))
 
     def groups(self, deployment: str) -> tuple[list[bytes], NDArray[np.intp]] | None:
         """Read a deployment's ids, and everybody's group by number, the last column's values the fastest.
@@ -194,13 +156,9 @@ class Target:
         about = self.deployments[deployment]
         if not (about.groups and about.ids and about.table):
             return None
-        path = self.folder / about.table
-        try:
-            rows = _rows(path)
+        with _rows(self.folder / about.table, "ids and the columns of the groups") as rows:
             codes = [[values.index(row[column]) for row in rows] for column, values in about.groups.items()]
             ids = ids_of(row[about.ids] for row in rows)
-        except (OSError, KeyError, ValueError, RowsError) as error:
-            raise ConformanceError(f"{path}: must be a CSV with ids and the columns of the groups: {error}") from None
         sizes = [len(values) for values in about.groups.values()]
         return ids, np.asarray(np.ravel_multi_index([np.array(column) for column in codes], sizes))
 
@@ -212,29 +170,26 @@ class Target:
         releases = self.deployments[deployment].releases
         if releases is None or not releases.table:
             return None
-        path = self.folder / releases.table
-        try:
-            rows = _rows(path)
+        with _rows(self.folder / releases.table, "the released columns and values") as rows:
             codes = [[column.values.index(row[column.name]) for column in releases.columns] for row in rows]
-        except (OSError, KeyError, ValueError) as error:
-            raise ConformanceError(f"{path}: must be a CSV with the released columns and values: {error}") from None
         return np.array(codes, np.uint8)
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+@contextmanager
+def _rows(path: Path, needed: str) -> Iterator[list[dict[str, str]]]:
+    """Read a table; what is missing there, or not as needed, is said of it."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            yield list(csv.DictReader(file))
+    except (OSError, KeyError, ValueError, RowsError) as error:
+        raise ConformanceError(f"{path}: must be a CSV with {needed}: {error}") from None
 
 
 def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | None = None) -> Target:
     """Read a description.
 
-    Parameters
-    ----------
-    certs : Path, optional
-        The folder of the certificates; by default ``certificates`` beside the description.
-    addresses : mapping of str to str, optional
-        Where deployments answer, in place of what the description says.
+    The certificates are by default in ``certificates`` beside it. `addresses` says where deployments answer, in place
+    of what the description says.
 
     Raises
     ------

@@ -8,16 +8,13 @@ from fairwall.wire.metrics import name_of
 from fairwall.wire.precision import from_message
 from sim.conformance.calls import Violation
 from sim.conformance.vocabulary import Expect, Words
-from sim.conformance.world import Result, World
+from sim.conformance.world import World
 
 
 class Terms(Words):
     """Asks for the terms, every field of which must be what the policy says.
 
-    Parameters
-    ----------
-    name : str
-        What later steps call it; `same_as` in `expect` names one that was told the same.
+    `name` is what later steps call it; `same_as` in `expect` names one that was told the same.
     """
 
     do: Literal["terms"]
@@ -50,7 +47,4 @@ class Terms(Words):
                 raise Violation(f"the terms say that {name} is {found!r}; the policy says {expected!r}")
         if not 0 <= told.epsilon_remaining <= told.epsilon:
             raise Violation(f"the terms say that {told.epsilon_remaining!r} of {told.epsilon!r} is left")
-        if self.name:
-            world.results[self.name] = Result(seen)
-        if self.expect.same_as and seen != world.results[self.expect.same_as].seen:
-            raise Violation("two callers, or two deployments, were told unlike terms")
+        self.expect.check_told(seen, world, self.name)

@@ -65,12 +65,7 @@ class Answers:
 
 
 def require_plain(name: str, values: Array) -> None:
-    """Demand that numbers have one form: 0 has no sign, and what is no number is always the same bits.
-
-    Raises
-    ------
-    Violation
-    """
+    """Demand that numbers have one form: 0 has no sign, and what is no number is always the same bits."""
     bits = values.view(np.uint64)
     if name == "gaps" and (bits == np.float64(-0.0).view(np.uint64)).any():
         raise Violation(f"{name}: a zero has a sign")
@@ -80,24 +75,14 @@ def require_plain(name: str, values: Array) -> None:
 
 
 def require_written_down(gaps: Array, about: Deployment) -> None:
-    """Demand that answers are as precise as the policy has them, and no more precise.
-
-    Raises
-    ------
-    Violation
-    """
+    """Demand that answers are as precise as the policy has them, and no more precise."""
     known = gaps[~np.isnan(gaps)]
     if not np.array_equal(written_down(known, about.precision), known):
         raise Violation(f"answers are written down more precisely than {about.precision!r}")
 
 
 def require_ends_written_down(low: Array, high: Array, about: Deployment, metric: str) -> None:
-    """Demand that the ends of intervals are no more precise than answers: half of a last digit at most.
-
-    Raises
-    ------
-    Violation
-    """
+    """Demand that the ends of intervals are no more precise than answers: half of a last digit at most."""
     if about.precision == "float64":
         return
     ends = np.concatenate([low, high])
@@ -124,10 +109,6 @@ def require_recomputed(
     """Demand that intervals and probabilities are those that follow from what was released.
 
     P(gap > threshold) may be the calibrated one of docs/mechanisms.md, or the cautious one of servers before it.
-
-    Raises
-    ------
-    Violation
     """
     public = MECHANISM_LAWS.get(about.mechanism)
     has_none = public is not None and public.interval is None and public.noise_on != "any"
@@ -210,15 +191,8 @@ def _reach(told: Answers, about: Deployment, metric: str, least_reach: float, al
 def probabilities(answers: Array, law: Laplace | Gaussian, values: Array, threshold: float, absolute: bool) -> Array:
     """Return P(the population's gap > threshold) of each answer, as docs/mechanisms.md has it.
 
-    Parameters
-    ----------
-    answers : shape (models,)
-    law : Laplace or Gaussian
-        Of the noise.
-    values : shape (models, people)
-        What the metric averages about its stratum.
-    absolute : bool
-        Whether gaps have lost their sign.
+    The law is that of the noise. `values`, shape (models, people), are what the metric averages about its stratum; gaps
+    of an `absolute` one have lost their sign.
     """
     people = values.shape[1]
     variances = (people * values.var(axis=1) + 0.25) / (people + 1)

@@ -39,14 +39,10 @@ _OUTSIDE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")  # noqa: S108 - 
 
 
 def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> str:
-    """Say what data tell of the groups, or of exact gaps; empty if nothing.
+    """Say what data tell of the groups, shape (people,), or of exact gaps; empty if nothing.
 
     Rounded gaps stand in a text that holds many numbers by accident too: so many as it takes for a probability of 1e-10
     are told. Packed bits stand in a megabyte of random bytes with a probability of 2^-25 for 48 people.
-
-    Parameters
-    ----------
-    groups : ndarray, shape (people,)
     """
     if any(form in data for form in _forms(groups)) or _is_a_column(data.decode("latin-1"), groups):
         return "who is in which group"

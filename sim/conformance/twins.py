@@ -63,13 +63,13 @@ class Written(Words):
 
     def run(self, world: World) -> None:
         """Call, and compare."""
-        always, ever = self._run_both(world, search=True)
+        always = ever = self._run_both(world, search=True)
         for _ in range(_PAIRS_MAX - 1):
             if not self._alone(always, ever):
                 return
-            more, also = self._run_both(world)
+            more = self._run_both(world)
             always = [one & other for one, other in zip(always, more, strict=True)]
-            ever = [one | other for one, other in zip(ever, also, strict=True)]
+            ever = [one | other for one, other in zip(ever, more, strict=True)]
         if alone := self._alone(always, ever):
             raise Violation(f"what it writes depends on who is in which group: {alone[0]}")
 
@@ -77,9 +77,8 @@ class Written(Words):
         """Give what the one always writes, and the other never."""
         return sorted((always[0] - ever[1]) | (always[1] - ever[0]))
 
-    def _run_both(self, world: World, *, search: bool = False) -> tuple[list[set[str]], list[set[str]]]:
-        written = [self._run_one(world, name, search=search) for name in TWINS]
-        return written, written
+    def _run_both(self, world: World, *, search: bool = False) -> list[set[str]]:
+        return [self._run_one(world, name, search=search) for name in TWINS]
 
     def _run_one(self, world: World, name: str, *, search: bool) -> set[str]:
         """Run all from the beginning to the end; what was written, each line and file with its number among equals."""
@@ -137,10 +136,7 @@ def _folder(world: World) -> Path:
 class Timed(Words):
     """Makes calls to both twins in turn, and demands that how long they take does not depend on the groups.
 
-    Parameters
-    ----------
-    predictions : "of a group", "of the others" or "not a number"
-        One group's members alone, or all but them; or a prediction that is none, of one person of it.
+    They accept one group's members alone, or all but them; or one prediction, of a person of it, is not a number.
     """
 
     do: Literal["timed"]

@@ -26,18 +26,9 @@ SHORT_OF_DELTA = "spender-29"
 class Variant:
     """One policy.
 
-    Parameters
-    ----------
-    mechanism, rule, precision, bounding : str, str, str or int, str
-        As a policy has them.
-    batch_delta : float
-        What every batch is asked for at; 0 where the mechanism needs none.
-    delta : float
-        Of the budget, and of every share.
-    groups : (int, int)
-        How many people with label 0, and with label 1, are advantaged.
-    minimum_group : int
-        As the policy has it.
+    Every batch is asked for at `batch_delta`, 0 where the mechanism needs none; `delta` is the budget's, and every
+    share's. `groups` says how many people with label 0, and with label 1, are advantaged. All else is as a policy has
+    it.
     """
 
     mechanism: str
@@ -62,19 +53,15 @@ class Variant:
         }
         budget = policy["budget"] | {"rule": self.rule, "delta": self.delta}
         metrics = [metric for metric in audit["metrics"] if not find_metric(metric).binary]
-        developers = {name: {"epsilon": share["epsilon"], "delta": self.delta} for name, share in _shares(policy)}
+        developers = {
+            name: {"epsilon": SPENDABLE if name.startswith("spender") else share["epsilon"], "delta": self.delta}
+            for name, share in policy["developers"].items()
+        }
         if self.rule == "basic" and self.batch_delta:
             developers[SHORT_OF_DELTA]["delta"] = 5 * self.batch_delta
         kept = {name: section for name, section in policy.items() if name != "release"}
         kept["data"] = policy["data"] | {"minimum_group": self.minimum_group}
         return kept | {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
-
-
-def _shares(policy: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (name, share | ({"epsilon": SPENDABLE} if name.startswith("spender") else {}))
-        for name, share in policy["developers"].items()
-    ]
 
 
 VARIANTS: dict[str, Variant] = {

@@ -8,40 +8,30 @@ from typing import Annotated, Any, Literal
 import grpc
 from google.protobuf.message import Message
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 from fairwall.wire.v1.error_pb2 import Reason
 from sim.conformance.calls import Seen, Violation
-from sim.conformance.world import World, valid_number
+from sim.conformance.world import SECONDS, Result, World, valid_number
 
 _REASONS = {Reason.Name(reason).removeprefix("REASON_") for reason in CATALOGUE}
 
 _STATUSES = {status.name for status in grpc.StatusCode}
 
 
-def _known_reason(value: str) -> str:
-    if value not in _REASONS:
-        raise ValueError("must be a reason of docs/protocol.md")
-    return value
+def _known(is_known: Callable[[str], bool], what: str) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and not is_known(value):
+            raise ValueError(f"must be {what}")
+        return value
+
+    return AfterValidator(check)
 
 
-def _known_status(value: str) -> str:
-    if value not in _STATUSES:
-        raise ValueError("must be a gRPC status")
-    return value
-
-
-def _known_number(value: float | str) -> float | str:
-    if isinstance(value, str) and not valid_number(value):
-        raise ValueError('must be a number, or such as "queries_max + 1"')
-    return value
-
-
-Number = Annotated[float | str, AfterValidator(_known_number)]
-
+Number = Annotated[float | str, _known(valid_number, 'a number, or such as "queries_max + 1"')]
 
 Part = Literal["header", "chunks", "half", "byte", "empty", "garbage"]
 
@@ -55,28 +45,16 @@ class Words(BaseModel):
 class Expect(Words):
     """How a call must end. By default it is answered.
 
-    Parameters
-    ----------
-    refused : list of str
-        Reasons, one of which it must be refused for.
-    fails : list of str
-        Statuses, one of which it must fail with, without a reason.
-    maybe : bool
-        It may be answered as well.
-    same_as, unlike : str
-        An earlier step whose answer (for a refusal: all that a caller sees) it must repeat; whose noise it must not.
-    close : bool
-        The answers are the exact gaps, but for noise of the mechanism's law.
-    noise : bool
-        The noise has the mechanism's law.
-    interval : bool
-        The intervals hold the exact gaps, and tell no more than the answers.
-    probability : (float, float) or str
-        Between what P(gap > threshold) lies; "none" where none must be told.
+    It must be refused for one of the reasons `refused`, or fail with one of the statuses `fails`, without a reason;
+    with `maybe` it may be answered as well. It must repeat the answer of an earlier step (`same_as`; for a refusal: all
+    that a caller sees), and not the noise of one (`unlike`). With `close` answers are the exact gaps, but for noise of
+    the mechanism's law; with `noise` the noise has that law; with `interval` the intervals hold the exact gaps, and
+    tell no more than the answers. `probability` says between what P(gap > threshold) lies; "none" where none must be
+    told.
     """
 
-    refused: tuple[Annotated[str, AfterValidator(_known_reason)], ...] = ()
-    fails: tuple[Annotated[str, AfterValidator(_known_status)], ...] = ()
+    refused: tuple[Annotated[str, _known(_REASONS.__contains__, "a reason of docs/protocol.md")], ...] = ()
+    fails: tuple[Annotated[str, _known(_STATUSES.__contains__, "a gRPC status")], ...] = ()
     maybe: bool = False
     same_as: str = ""
     unlike: str = ""
@@ -96,6 +74,33 @@ class Expect(Words):
         if not fits:
             may = [*wanted, *(["answered"] if self.maybe or not wanted else [])]
             raise Violation(f"a call {seen.text}; it should have been {' or '.join(may)}")
+
+    def check_told(self, seen: Seen, world: World, name: str) -> None:
+        """Demand that terms, or any answer without noise, are those of `same_as`; later steps call them by the name."""
+        if self.same_as and seen != world.results[self.same_as].seen:
+            raise Violation("two callers, or two deployments, were told unlike things")
+        if name:
+            world.results[name] = Result(seen)
+
+
+class ExpectLaw(Expect):
+    """How a call must end; with `law` what is drawn has the law that the protocol, or the rate that is told, says."""
+
+    law: bool = False
+
+
+class Asks(Words):
+    """What a caller asks a deployment, by default the case's own."""
+
+    caller: str = "developer"
+    deployment: str = ""
+    deadline: float | Literal["none"] = SECONDS
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+    def sent_with(self) -> dict[str, Any]:
+        """Return what goes with a call, as `World.call` has it."""
+        seconds = None if self.deadline == "none" else self.deadline
+        return {"seconds": seconds, "metadata": tuple(self.metadata.items())}
 
 
 class Header(Words):

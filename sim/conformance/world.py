@@ -55,18 +55,9 @@ class Result:
 
 @dataclass
 class World:
-    """The state of one case.
+    """The state of one case, about a deployment that the party `server` serves.
 
-    Parameters
-    ----------
-    server : str
-        The party that serves what is tested.
-    deployment : str
-        The one that the case is about.
-    nonce : str
-        Makes this run's request ids unlike any other run's.
-    accounts : bool
-        Whether what callers have left is watched.
+    The nonce makes this run's request ids unlike any other run's. With `accounts` it is watched what callers have left.
     """
 
     subject: Subject
@@ -279,16 +270,17 @@ class World:
         if caller == "plain-text":
             return calls.dial(address, self.server, target.name, None, tls=False)
         if caller == "no-certificate":
-            known = self._credentials("developer")
+            known = self.credentials("developer")
             return calls.dial(address, self.server, target.name, Credentials("", "", known.authority, "", ""))
-        credentials = self._credentials(caller)
+        credentials = self.credentials(caller)
         if caller == "another-authority":
             # It trusts the server, so that it is the server that has to refuse.
-            trusted = self._credentials("developer").authority
+            trusted = self.credentials("developer").authority
             credentials = Credentials("", "", trusted, credentials.certificate, credentials.key)
         return calls.dial(address, self.server, target.name, credentials)
 
-    def _credentials(self, caller: str) -> Credentials:
+    def credentials(self, caller: str) -> Credentials:
+        """Return the credentials that a caller, or a server, shows."""
         target = self.subject.target
         found = target.credentials(caller)
         if found is None and caller == "another-authority":

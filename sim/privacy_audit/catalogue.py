@@ -28,20 +28,10 @@ class PrivacyAuditError(UserError):
 
 @dataclass(frozen=True)
 class Setting:
-    """What a subject is asked in a privacy audit.
+    """What a subject is asked in a privacy audit: about `n` people, by m = `queries` models in a batch.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    n : int
-        People in the data set.
-    queries : int
-        m, the models in a batch.
-    epsilon, delta : float
-        What a batch is asked for at.
-    batches : int
-        How often the batch is asked for in a session.
+    `metric` is a key of `fairwall.laws.metric.METRICS`. A batch is asked for at epsilon and delta, `batches` times in a
+    session.
     """
 
     metric: str = "sp"
@@ -54,16 +44,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to audit.
+    """Something to audit, with one line about it: a twin's fault, or what a sibling does right.
 
-    Parameters
-    ----------
-    about : str
-        One line: a twin's fault, or what a sibling does right.
-    make : twins.Maker
-        From its name and an epsilon to the subject.
-    setting : Setting
-        Where a twin's fault shows; for the others, something usual.
+    The setting is where a twin's fault shows; for the others, something usual.
     """
 
     about: str

@@ -49,7 +49,7 @@ class Rows(np.ndarray[Any, Any]):
         rows = [one for one in _all(inputs) if isinstance(one, Rows)]
         whole = isinstance(found, np.ndarray) and found.shape[:1] == self.shape[:1]
         # Numpy lines shapes up at their ends: unless all have one number of axes, a row could meet another's number.
-        if not whole or len({row.ndim for row in rows}) > 1 or _grew(found, rows):
+        if not whole or len({row.ndim for row in rows}) > 1 or any(found.ndim > row.ndim for row in rows):
             raise MixedSessionsError("of another shape")
         return found.view(Rows)
 
@@ -69,10 +69,6 @@ class Rows(np.ndarray[Any, Any]):
     __bool__ = __int__ = __float__ = __complex__ = __index__ = __iter__ = __len__ = _refuse
     item = tolist = ravel = flatten = reshape = nonzero = _refuse
     sort = cumsum = argmax = argmin = argsort = take = squeeze = transpose = _refuse
-
-
-def _grew(found: NDArray[Any], rows: Sequence[Rows]) -> bool:
-    return any(found.ndim > row.ndim for row in rows)
 
 
 def _require_inner(values: Any, axis: Any) -> None:

@@ -51,20 +51,11 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Batches:
-    """One batch put to a mechanism, or the same one again and again by one account.
+    """One batch put to a mechanism, a broken one too, or the same one again and again by one account.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any `compliance.mechanisms.Mechanism`, a broken one too.
-    epsilon, delta : float
-        What the batch is asked for at.
-    exact : ExactLoss or None
-        What it really costs, where somebody has worked it out.
-    law : NoiseLaw or None
-        The noise on each answer, where answers are gaps with independent noise.
-    batches : int
-        How many, at least 1. Each is taken to cost as much as the first; `exact` and `law` speak of one alone.
+    It is asked for at epsilon and delta. `exact` is what it really costs, where somebody has worked it out; `law` is
+    the noise on each answer, where answers are gaps with independent noise. There are so many `batches`, at least 1.
+    Each is taken to cost as much as the first; `exact` and `law` speak of one alone.
     """
 
     mechanism: Mechanism
