@@ -50,13 +50,7 @@ class Checked:
 
 
 def statement_of(page: Path) -> Path:
-    """Name the statement beside a page.
-
-    Raises
-    ------
-    NotFound
-        If the page's name does not end as one.
-    """
+    """Name the statement beside a page; NotFound if the page's name does not end as one."""
     if page.suffix != PAGE:
         raise NotFound(f"{page}: the page's name must end with {PAGE}")
     return page.with_name(page.name.removesuffix(PAGE) + STATEMENT)

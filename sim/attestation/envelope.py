@@ -74,13 +74,7 @@ class Opened:
 
 
 def signer_of(credentials: Credentials) -> Signer:
-    """Sign with the key of a certificate.
-
-    Raises
-    ------
-    SigningKeyError
-        If it is neither on P-256 nor Ed25519.
-    """
+    """Sign with the key of a certificate; SigningKeyError if it is neither on P-256 nor Ed25519."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     key = load_pem_private_key(credentials.key.encode(), None)
@@ -93,12 +87,7 @@ def signer_of(credentials: Credentials) -> Signer:
 
 
 def authorities(path: Path) -> list[x509.Certificate]:
-    """Read the certificates of authorities that the reader trusts.
-
-    Raises
-    ------
-    SigningKeyError
-    """
+    """Read the certificates of authorities that the reader trusts; SigningKeyError if a file has others."""
     from cryptography import x509
 
     try:
@@ -133,13 +122,9 @@ def sign(payload: bytes, signer: Signer) -> bytes:
 
 
 def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Opened:
-    """Open an envelope that is signed by a certificate of one of these authorities.
+    """Open an envelope that is signed by a certificate of one of these authorities; EnvelopeError if it is not.
 
     Whose certificate that is, and when it held, is not looked at here.
-
-    Raises
-    ------
-    EnvelopeError
     """
     payload, keyid, signature, pem = _taken_apart(envelope)
     if not pem:
@@ -154,12 +139,7 @@ def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Ope
 
 
 def open_with_key(envelope: bytes, key: Ed25519PublicKey) -> Opened:
-    """Open an envelope that is signed with a key of the reader's knowledge, whatever the envelope says of its key.
-
-    Raises
-    ------
-    EnvelopeError
-    """
+    """Open an envelope signed with a key that the reader knows, whatever it says of its key; else EnvelopeError."""
     payload, keyid, signature, pem = _taken_apart(envelope)
     if pem:
         raise EnvelopeError("it is signed with a certificate: check it with --authority")

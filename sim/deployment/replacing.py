@@ -12,11 +12,7 @@ def replace(path: Path, text: str) -> None:
     """Write a file or replace it, at once and durably. What is new is for its owner alone, from the beginning.
 
     What is replaced keeps its mode, and its owner where the system lets us: the service that reads it may be another
-    user.
-
-    Raises
-    ------
-    OSError
+    user. Raises OSError.
     """
     path = path.resolve()  # a link to it stays one
     aside = path.with_name(f"{path.name}.new")

@@ -71,13 +71,7 @@ def digest_of(test: ClaimTest) -> str:
 
 
 def read(paper: Paper, claim: Claim) -> Evidence | None:
-    """Read a claim's evidence; None where there is none.
-
-    Raises
-    ------
-    UserError
-        If it is not as it was written.
-    """
+    """Read a claim's evidence; None where there is none, UserError if it is not as it was written."""
     path = place(paper.evidence, claim.id)
     try:
         if path.stat().st_size > _BYTES_MAX:
@@ -99,13 +93,7 @@ def read(paper: Paper, claim: Claim) -> Evidence | None:
 
 
 def write(folder: Path, evidence: Evidence) -> Path:
-    """Write a claim's evidence to a folder.
-
-    Raises
-    ------
-    UserError
-        If it cannot be written.
-    """
+    """Write a claim's evidence to a folder; UserError if it cannot be written."""
     path = place(folder, evidence.claim)
     try:
         folder.mkdir(parents=True, exist_ok=True)

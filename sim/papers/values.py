@@ -63,12 +63,7 @@ class Value:
 
     @classmethod
     def parse(cls, text: str, kinds: Mapping[str, Mapping[str, Any]], pair: Sequence[str] = ()) -> Value:
-        """Read a value.
-
-        Raises
-        ------
-        ValueRefused
-        """
+        """Read a value; ValueRefused if it cannot be computed."""
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -80,10 +75,7 @@ class Value:
     def of(self, lines: Iterable[Line], unit: str) -> list[float]:
         """Compute the value of each unit, in the order in which units first occur.
 
-        Raises
-        ------
-        ValueRefused
-            If a line has no such key, or no unit has lines of all kinds.
+        Raises ValueRefused if a line has no such key, or no unit has lines of all kinds.
         """
         units: dict[Any, list[Line]] = {}
         for line in lines:

@@ -81,10 +81,7 @@ class AddedNoise:
 def added_noise(batch: Batch) -> AddedNoise:
     """Return the law of the answers of a mechanism with independent noise, of the scale that compliance gives it.
 
-    Raises
-    ------
-    PlanError
-        For noise of which `ADDED` does not say what it is on this metric.
+    Raises PlanError for noise of which `ADDED` does not say what it is on this metric.
     """
     low, high = metric_range(batch.metric)
     truncated = batch.bounding == "truncate"

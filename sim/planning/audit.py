@@ -108,21 +108,10 @@ def planned() -> list[str]:
 
 
 def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
-    """Answer the question for a batch.
+    """Answer the question for a batch whose mechanism is one of `planned`.
 
-    Parameters
-    ----------
-    batch : Batch
-        Its mechanism is one of `planned`.
-    within : float
-        F, above 0 and below the width of the metric's range.
-    budget : float or None
-        Epsilon in all; None for no question about it.
-
-    Raises
-    ------
-    PlanError
-        For a batch that cannot be planned or would be refused, or numbers out of range.
+    ``within`` is F, above 0 and below the width of the metric's range; ``budget`` is epsilon in all, None for no
+    question about it. Raises PlanError for a batch that cannot be planned or would be refused, or numbers out of range.
     """
     _check(batch, within, budget)
     batch = resolved(batch)

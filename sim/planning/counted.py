@@ -101,19 +101,9 @@ class CountedGap:
         return cls(n0, n1, noise, (first + last) / 2, chances)
 
     def inside(self, low: Array, high: Array, sum0: Array, sum1: Array) -> Array:
-        """Return P(low <= released gap <= high), ends included.
+        """Return P(low <= released gap <= high), ends included; 0 where low is above high. All have shape (k,).
 
-        Parameters
-        ----------
-        low, high : Array
-            Shape (k,).
-        sum0, sum1 : Array
-            How many of each group have a decision of 1, in k cases, shape (k,).
-
-        Returns
-        -------
-        Array
-            Shape (k,); 0 where low is above high.
+        The sums are how many of each group have a decision of 1, in k cases.
         """
         s, n = self.sizes, self.n0 + self.n1
         total = (sum0 + sum1)[:, np.newaxis]

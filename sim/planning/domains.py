@@ -97,13 +97,7 @@ DOMAINS = {
 
 
 def find_domain(name: str) -> Domain:
-    """Look a domain up, however its words are joined.
-
-    Raises
-    ------
-    AdviceError
-        With the domains that there are.
-    """
+    """Look a domain up, however its words are joined; AdviceError with the domains that there are."""
     spelled = "-".join(name.lower().replace("_", " ").replace("-", " ").split()).replace("ized", "ised")
     if spelled in DOMAINS:
         return DOMAINS[spelled]
@@ -112,12 +106,7 @@ def find_domain(name: str) -> Domain:
 
 
 def check_numbers(epsilon: float, within: float) -> None:
-    """Refuse numbers that nothing can be advised about.
-
-    Raises
-    ------
-    AdviceError
-    """
+    """Refuse numbers that nothing can be advised about, by an AdviceError."""
     if not 0 < epsilon < math.inf:
         raise AdviceError("--epsilon: must be above 0 and finite")
     if not 0 < within < _WIDEST:

@@ -105,10 +105,7 @@ def look(columns: Columns, epsilon: float, within: float) -> Situation:
 def judge(columns: Columns, table: Table, epsilon: float, within: float) -> Situation:
     """Compute what a table allows.
 
-    Raises
-    ------
-    PlanError
-        For an epsilon or F that is out of range, or a table that is too small to be audited at all.
+    Raises PlanError for an epsilon or F that is out of range, or a table that is too small to be audited at all.
     """
     batch = Batch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp", REVEAL_MAX)
     return Situation(columns, table, epsilon, within, make(batch, within))

@@ -190,21 +190,10 @@ class TrainingPlan:
 
 
 def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: None, seed: int = 0) -> TrainingPlan:
-    """Answer, and search for what would be enough.
+    """Answer for the user's table, and search for what would be enough; the same seed gives the same plan.
 
-    Parameters
-    ----------
-    rows : Rows
-        The user's table.
-    told : callable
-        Is told what is being tried, in a few words.
-    seed : int
-        The same seed gives the same plan.
-
-    Raises
-    ------
-    PlanError
-        If a group has fewer people than there are parts.
+    ``told`` is told what is being tried, in a few words. Raises PlanError if a group has fewer people than there are
+    parts.
     """
     groups = int((rows.protected == 0).sum()), int((rows.protected == 1).sum())
     if min(groups) < _MEMBERS_MIN:
@@ -288,15 +277,10 @@ class Trying:
     seed: int
 
     def at(self, epsilon: float, people: int, *, thorough: bool = False) -> tuple[Judged, Outcomes]:
-        """Judge the best setting at epsilon, on so many people.
+        """Judge the best setting at epsilon, on so many people; give all settings' outcomes when it was chosen, too.
 
         Fewer people than there are are drawn from the table. Of more, each row is taken to be there several times:
         noise is then what it would be, and what the rows tell is no more than they do.
-
-        Returns
-        -------
-        Judged, Outcomes
-            Of the best setting, and of all of them when it was chosen.
         """
         everybody = len(self.design.labels)
         times = max(1.0, people / everybody)
@@ -351,13 +335,8 @@ def design_of(rows: Rows, *, scaled: bool = True) -> Design:
 def quarters(groups: NDArray[np.uint8], people: int, splits: int, rng: np.random.Generator) -> Parts:
     """Draw people, deal each group out into parts, hold out one part after the other, and start again.
 
-    Parameters
-    ----------
-    groups : ndarray of 0 or 1, shape (n,)
-    people : int
-        How many of the n, at least `PARTS` of each group; the groups' shares stay.
-    splits : int
-        How many; `PARTS` in turn are of the same people.
+    Of the n people, whose groups are given, so many are drawn, at least `PARTS` of each group; the groups' shares stay.
+    `PARTS` splits in turn are of the same people.
     """
     n = len(groups)
     train, held = (np.zeros((n, splits), np.float32) for _ in range(2))

@@ -113,10 +113,7 @@ class Search:
     def __call__(self, data: bytes, strides: Sequence[int] = WIDE) -> list[Found]:
         """Find columns in bytes; each once a stride, or once an order of bits.
 
-        Parameters
-        ----------
-        strides : sequence of int
-            How many bytes there may be from one person's value to the next one's.
+        A stride is how many bytes there may be from one person's value to the next one's.
         """
         found = list(self._as_a_whole(data))
         if not self._anywhere or not data:
