@@ -37,13 +37,7 @@ class NotFound(UserError):
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found to be signed.
-
-    Attributes
-    ----------
-    account : see `sim.attestation.statement.account_of`.
-    notes : what the reader should know besides.
-    """
+    """What was found to be signed, by `sim.attestation.statement.account_of`, and what to know besides."""
 
     account: dict[str, Any]
     notes: tuple[str, ...]

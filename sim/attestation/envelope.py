@@ -39,12 +39,9 @@ class EnvelopeError(UserError):
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs: compliance with its certificate's key, or with a key of its own.
+    """Who signs, on P-256 or Ed25519: compliance with its certificate's key, or with a key of its own.
 
-    Attributes
-    ----------
-    key : on P-256, or Ed25519.
-    certificate : in PEM; empty for a key of its own.
+    The certificate is in PEM; empty for a key of its own.
     """
 
     key: Any = field(repr=False)
@@ -62,10 +59,8 @@ class Signer:
 class Opened:
     """What an envelope held, once it was found to be signed.
 
-    Attributes
-    ----------
-    described : as `Signer.described`: what the statement has to say of its signer.
-    certificate : the signer's, issued by the reader's authority; None for a key of its own.
+    ``described`` is what the statement has to say of its signer: `Signer.described`. The certificate is the signer's,
+    issued by the reader's authority; None for a key of its own.
     """
 
     payload: bytes

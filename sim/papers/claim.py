@@ -148,7 +148,6 @@ class Claim(_Table):
 
     Attributes
     ----------
-    id : its name.
     where : where the paper has it.
     says : what it says, in our words.
     test, status : how it is tested, or why it is not; one of them.

@@ -8,13 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Finding:
-    """What was tried, and the case against the claim if there is one.
+    """What holds, with how many cases were tried, one case against the claim, and the numbers behind both.
 
-    Attributes
-    ----------
-    found : what holds, with how many cases were tried.
-    counterexample : one case with its figures; empty where none was found.
-    figures : the numbers behind both.
+    The counterexample has its figures; it is empty where none was found.
     """
 
     found: str

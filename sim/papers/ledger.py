@@ -21,12 +21,7 @@ _LAST_DIGITS = 1e-6
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim and where it stands.
-
-    Attributes
-    ----------
-    status : a verdict, computed from the evidence; or why there is none.
-    """
+    """A claim and where it stands: a verdict, computed from the evidence, or why there is none."""
 
     paper: Paper
     claim: Claim

@@ -46,14 +46,10 @@ class ValueRefused(ValueError):
 
 @dataclass(frozen=True)
 class Value:
-    """How a value is computed.
+    """How a value is computed: its text, and the arithmetic of that as a tree.
 
-    Attributes
-    ----------
-    text : as it was written.
-    tree : its arithmetic.
-    kinds : the conditions that lines of each kind meet, by the kind's name; "" where there is one without a name.
-    pair : keys that the lines of all kinds agree on.
+    ``kinds`` are the conditions that lines of each kind meet, by the kind's name; "" where there is one without a name.
+    ``pair`` are keys that the lines of all kinds agree on.
     """
 
     text: str

@@ -38,11 +38,8 @@ _JUST = 1e-6
 class AddedNoise:
     """The law of an answer that is the gap plus noise.
 
-    Attributes
-    ----------
-    noise : before any bounding.
-    low, high : the metric's range.
-    bounded, truncated : whether answers are kept in the range at all, and whether that is by drawing noise again.
+    The noise is that before any bounding, ``low`` and ``high`` are the metric's range. Answers are ``bounded`` if they
+    are kept in it at all, ``truncated`` if that is by drawing noise again.
     """
 
     noise: Law

@@ -51,7 +51,6 @@ class Plan:
     ----------
     batch : as asked, its mechanism with ``recommended`` resolved.
     within : F.
-    worst : the least favourable model and its probability.
     searched : the mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
     reach : the least F that it does promise; None where there is none in the metric's range.
     epsilon : about the smallest epsilon that is enough, or None where none up to 10,000 is.

@@ -38,12 +38,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class CountedNoise:
-    """The noise of a stratum's counts.
-
-    Attributes
-    ----------
-    size, sums : on N0, before it is rounded, and on each centred sum.
-    """
+    """The noise of a stratum's counts: on N0, before it is rounded, and on each centred sum."""
 
     size: Law
     sums: Law
@@ -67,14 +62,10 @@ def counted_noise(batch: Batch) -> CountedNoise:
 
 @dataclass(frozen=True, eq=False)
 class CountedGap:
-    """The law of a stratum's released gap.
+    """The law of a stratum's released gap, by the noise on its counts; one draw takes ``numbers`` answers.
 
-    Attributes
-    ----------
-    n0, n1 : the stratum's disadvantaged and advantaged people.
-    noise : on its counts.
-    sizes, chances : what N0 may be released as, and how probably; shape (sizes,).
-    numbers : how many answers one draw takes.
+    ``n0`` and ``n1`` are the disadvantaged and advantaged people; ``sizes`` and ``chances`` are what N0 may be released
+    as, and how probably, of shape (sizes,).
     """
 
     n0: int

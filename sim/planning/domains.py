@@ -25,8 +25,7 @@ class Priority:
 
     Attributes
     ----------
-    name : what comes first.
-    puts_first : the same in words, and what is given up for it.
+    puts_first : what comes first in words, and what is given up for it.
     above, below : the paper's epsilons lie between these; the ends are left out where `open_ends`.
     most : the largest epsilon that we would advise; ours where the paper has no upper end.
     default : the epsilon that is taken where none is given. Ours.

@@ -31,10 +31,8 @@ _STEPS_MAX, _MIXED, _STILL = 300, 5, 1e-3
 class Design:
     """A table as regressions see it.
 
-    Attributes
-    ----------
-    rows : (n, d): features, for private regressions scaled to norm 1, and a last column of ones.
-    labels, groups : (n,), 0 or 1.
+    Rows, of shape (n, d), are features, for private regressions scaled to norm 1, and a last column of ones; labels and
+    groups, of shape (n,), are 0 or 1.
     """
 
     rows: Single
@@ -51,9 +49,7 @@ class Design:
 class Parts:
     """Splits of a table, S of them: which rows are trained on, and which are held out.
 
-    Attributes
-    ----------
-    train, held : (n, S), 0 or 1; no row is 1 in both.
+    Both are 0 or 1 and have shape (n, S); no row is 1 in both.
     """
 
     train: Single

@@ -27,13 +27,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class Situation:
-    """A table at an epsilon, asked for a gap within F. Secret: nothing here has noise.
+    """A table as it was named, its people, and an epsilon, asked for a gap within F. Secret: nothing here has noise.
 
-    Attributes
-    ----------
-    columns, table : how it was named, and its people by label and group.
-    epsilon, within : as asked.
-    audit : what `fairwall plan audit` answers for one model's statistical parity gap.
+    ``audit`` is what `fairwall plan audit` answers for one model's statistical parity gap.
     """
 
     columns: Columns

@@ -26,7 +26,6 @@ class Table:
 
     Attributes
     ----------
-    name : the file's.
     counts : people by label and group. Secret.
     groups : what the disadvantaged and the advantaged are called.
     outcome : what label 1 is.

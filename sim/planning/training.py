@@ -40,13 +40,9 @@ _CHOOSE, _CHOOSE_AGAIN, _JUDGE = 0, 1, 2
 
 @dataclass(frozen=True)
 class Demands:
-    """What a model is to be.
+    """What a model is to be: of a gap of at most F, in [0, 1], and an accuracy of at least U, in (0, 1).
 
-    Attributes
-    ----------
-    epsilon, delta : of the model, the group statistics that it was trained with included.
-    max_gap : F, in [0, 1].
-    min_accuracy : U, in (0, 1).
+    Epsilon and delta are the model's, the group statistics that it was trained with included.
     """
 
     epsilon: float
@@ -83,12 +79,7 @@ class Measure:
 class Judged:
     """How trainings with one setting came out, on people that they did not see.
 
-    Attributes
-    ----------
-    setting : as it was chosen.
-    accuracy, gap : in [0, 1].
-    both : the share of trainings that meet both demands.
-    demands : what they are held against.
+    Accuracy and gap are in [0, 1]; ``both`` is the share of trainings that meet both demands.
     """
 
     setting: Regression
@@ -131,7 +122,6 @@ class TrainingPlan:
 
     Attributes
     ----------
-    demands : as asked.
     groups : how many people are in the disadvantaged and the advantaged group.
     constant : the accuracy of the constant decision for the commoner label.
     best : the best setting at epsilon; None where the constant decision meets the demands.
@@ -263,13 +253,9 @@ def _without_privacy(trying: Trying, rows: Rows) -> Judged:
 
 @dataclass(frozen=True, eq=False)
 class Trying:
-    """Settings, chosen on some splits of a table and judged on others.
+    """Settings, chosen for demands on some splits of a table and judged on others.
 
-    Attributes
-    ----------
-    design : the table.
-    demands : what a setting is chosen for.
-    seed : of splits and noise; the same at every epsilon and size, so that these alone make a difference.
+    The seed of splits and noise is the same at every epsilon and size, so that these alone make a difference.
     """
 
     design: Design

@@ -51,12 +51,7 @@ def free() -> tuple[Regression, ...]:
 
 
 class Outcomes(NamedTuple):
-    """How decisions on held-out rows came out.
-
-    Attributes
-    ----------
-    accuracy, gap : (settings, trainings), in [0, 1].
-    """
+    """How decisions on held-out rows came out: each of shape (settings, trainings), in [0, 1]."""
 
     accuracy: NDArray[np.float64]
     gap: NDArray[np.float64]

@@ -81,14 +81,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Near:
-    """What is asked of an answer: to be near the true gap.
-
-    Attributes
-    ----------
-    metric : whose gap it is.
-    groups : (n0, n1) of each stratum.
-    within : F, above 0.
-    """
+    """What is asked of an answer: to be near the metric's true gap, within F, for (n0, n1) people in each stratum."""
 
     metric: Metric
     groups: Sequence[tuple[int, int]]

@@ -38,12 +38,7 @@ Codes = NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column to search for.
-
-    Attributes
-    ----------
-    values : (people,), 0 or 1.
-    """
+    """A column to search for: (people,), 0 or 1."""
 
     name: str
     values: NDArray[np.uint8]
