@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from compliance.ledger.head import sync_folder
+
 
 def replace(path: Path, text: str) -> None:
     """Write a file or replace it, at once and durably. What is new is for its owner alone, from the beginning.
@@ -27,8 +29,4 @@ def replace(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
