@@ -37,26 +37,14 @@ class NotFound(UserError):
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found to be signed.
-
-    Attributes
-    ----------
-    account : see `sim.attestation.statement.account_of`.
-    notes : what the reader should know besides.
-    """
+    """What was found to be signed, by `sim.attestation.statement.account_of`, and what to know besides."""
 
     account: dict[str, Any]
     notes: tuple[str, ...]
 
 
 def statement_of(page: Path) -> Path:
-    """Name the statement beside a page.
-
-    Raises
-    ------
-    NotFound
-        If the page's name does not end as one.
-    """
+    """Name the statement beside a page; NotFound if the page's name does not end as one."""
     if page.suffix != PAGE:
         raise NotFound(f"{page}: the page's name must end with {PAGE}")
     return page.with_name(page.name.removesuffix(PAGE) + STATEMENT)

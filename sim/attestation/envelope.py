@@ -39,12 +39,9 @@ class EnvelopeError(UserError):
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs: compliance with its certificate's key, or with a key of its own.
+    """Who signs, on P-256 or Ed25519: compliance with its certificate's key, or with a key of its own.
 
-    Attributes
-    ----------
-    key : on P-256, or Ed25519.
-    certificate : in PEM; empty for a key of its own.
+    The certificate is in PEM; empty for a key of its own.
     """
 
     key: Any = field(repr=False)
@@ -62,10 +59,8 @@ class Signer:
 class Opened:
     """What an envelope held, once it was found to be signed.
 
-    Attributes
-    ----------
-    described : as `Signer.described`: what the statement has to say of its signer.
-    certificate : the signer's, issued by the reader's authority; None for a key of its own.
+    ``described`` is what the statement has to say of its signer: `Signer.described`. The certificate is the signer's,
+    issued by the reader's authority; None for a key of its own.
     """
 
     payload: bytes
@@ -74,13 +69,7 @@ class Opened:
 
 
 def signer_of(credentials: Credentials) -> Signer:
-    """Sign with the key of a certificate.
-
-    Raises
-    ------
-    SigningKeyError
-        If it is neither on P-256 nor Ed25519.
-    """
+    """Sign with the key of a certificate; SigningKeyError if it is neither on P-256 nor Ed25519."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     key = load_pem_private_key(credentials.key.encode(), None)
@@ -93,12 +82,7 @@ def signer_of(credentials: Credentials) -> Signer:
 
 
 def authorities(path: Path) -> list[x509.Certificate]:
-    """Read the certificates of authorities that the reader trusts.
-
-    Raises
-    ------
-    SigningKeyError
-    """
+    """Read the certificates of authorities that the reader trusts; SigningKeyError if a file has others."""
     from cryptography import x509
 
     try:
@@ -133,13 +117,9 @@ def sign(payload: bytes, signer: Signer) -> bytes:
 
 
 def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Opened:
-    """Open an envelope that is signed by a certificate of one of these authorities.
+    """Open an envelope that is signed by a certificate of one of these authorities; EnvelopeError if it is not.
 
     Whose certificate that is, and when it held, is not looked at here.
-
-    Raises
-    ------
-    EnvelopeError
     """
     payload, keyid, signature, pem = _taken_apart(envelope)
     if not pem:
@@ -154,12 +134,7 @@ def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Ope
 
 
 def open_with_key(envelope: bytes, key: Ed25519PublicKey) -> Opened:
-    """Open an envelope that is signed with a key of the reader's knowledge, whatever the envelope says of its key.
-
-    Raises
-    ------
-    EnvelopeError
-    """
+    """Open an envelope signed with a key that the reader knows, whatever it says of its key; else EnvelopeError."""
     payload, keyid, signature, pem = _taken_apart(envelope)
     if pem:
         raise EnvelopeError("it is signed with a certificate: check it with --authority")

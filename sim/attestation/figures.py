@@ -30,12 +30,7 @@ _MANY = 12
 def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -> Figure | None:
     """Draw what was spent of a data set's budget, in all and by each developer; None if nothing was.
 
-    Parameters
-    ----------
-    account : mapping
-        See `sim.attestation.statement.account_of`.
-    developers : sequence of str
-        All on the page: each is drawn in one way in every figure.
+    ``developers`` are all on the page: each is drawn in one way in every figure.
     """
     lines = {one["developer"]: one["points"] for one in account["course"] if one["dataset"] == dataset}
     if not lines:

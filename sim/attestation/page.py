@@ -85,18 +85,7 @@ _LIMITS: tuple[Term, ...] = (
 
 
 def render(account: _Told) -> bytes:
-    """Write the page: the same bytes for the same account, under one version of matplotlib.
-
-    Parameters
-    ----------
-    account : mapping
-        See `sim.attestation.statement.account_of`.
-
-    Returns
-    -------
-    bytes
-        HTML in UTF-8 that needs nothing else.
-    """
+    """Write the page, HTML that needs nothing else: the same bytes for an account, under one version of matplotlib."""
     only = account["only"]
     part = [f"{what} {only[key]}" for key, what in (("dataset", "data set"), ("developer", "developer")) if only[key]]
     page = fill(

@@ -88,13 +88,7 @@ def account_of(
 
 
 def statement_of(account: dict[str, Any], name: str, page: bytes) -> bytes:
-    """State an account, and the name of the page that it is told on.
-
-    Returns
-    -------
-    bytes
-        JSON.
-    """
+    """State an account, and the name of the page that it is told on, in JSON."""
     subjects = [{"name": name, "digest": {"sha256": hashlib.sha256(page).hexdigest()}}]
     subjects += [
         {"name": audit["subject"], "digest": {"blake3": audit["digest"]}}

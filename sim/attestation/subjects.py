@@ -40,27 +40,18 @@ def request_digest(
     rows_digest: bytes = b"",
     sent_as: type[np.float64 | np.float32 | np.uint8] = np.float64,
 ) -> str:
-    """Compute the digest under which a batch is a subject of a statement.
+    """Compute the digest, in hexadecimal, under which a batch is a subject of a statement.
 
     Parameters
     ----------
     predictions : array_like, shape (people,) or (models, people)
         In the order in which they were sent.
-    dataset, request, metric : str
-        As on the page.
-    epsilon : float
-        What was asked for.
-    threshold : float, optional
-        As it was asked.
+    epsilon, threshold : float
+        As asked.
     rows_digest : bytes
         As it was sent; empty where rows were not told by ids.
     sent_as : type
         The predictions' type on the wire.
-
-    Returns
-    -------
-    str
-        In hexadecimal.
     """
     batch = np.atleast_2d(np.asarray(predictions)).astype(sent_as)
     header = AuditHeader(
@@ -76,12 +67,7 @@ def request_digest(
 
 
 def read(path: Path) -> NDArray[np.generic]:
-    """Read predictions from a ``.npy`` file.
-
-    Raises
-    ------
-    PredictionsError
-    """
+    """Read predictions from a ``.npy`` file; PredictionsError if it has none."""
     try:
         found = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:

@@ -32,33 +32,6 @@ Trials = Annotated[int | None, typer.Option(help="How many trials a cell, in pla
 Seed = Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")]
 Out = Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")]
 Together = Annotated[int, typer.Option(metavar="N", help="Play so many sessions at once.")]
-_Resume = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Resume the run in this folder, with the same options.")
-]
-_Backend = Annotated[
-    str, typer.Option(metavar="loky|dask|ray", help="Where they are played: on this machine, or on a cluster.")
-]
-_Shard = Annotated[
-    str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts only; fairwall results merge joins them.")
-]
-_Secret = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A new run's secret, in place of one that is drawn: 32 bytes.")
-]
-_Compliance = Annotated[
-    str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
-]
-_Developer = Annotated[
-    str | None, typer.Option(metavar="COMMAND", help="Play with this program in the developer's place.")
-]
-_Adversary = Annotated[
-    str | None, typer.Option(metavar="COMMAND", help="Play with this program in the adversary's place.")
-]
-_Force = Annotated[bool, typer.Option("--force", help="Play a sweep of more than 10,000 cells.")]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be played, and play nothing.")]
-_Progress = Annotated[
-    str, typer.Option(metavar="bar|lines", help="How to show on stderr how many trials are finished.")
-]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 
 def run(
@@ -67,18 +40,35 @@ def run(
     trials: Trials = None,
     seed: Seed = None,
     out: Out = None,
-    resume: _Resume = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Resume the run in this folder, with the same options.")
+    ] = None,
     jobs: Together = 1,
-    backend: _Backend = "loky",
-    shard: _Shard = None,
-    secret: _Secret = None,
-    compliance: _Compliance = None,
-    developer: _Developer = None,
-    adversary: _Adversary = None,
-    force: _Force = False,
-    dry_run: _DryRun = False,
-    progress: _Progress = "bar",
-    as_json: _Json = False,
+    backend: Annotated[
+        str, typer.Option(metavar="loky|dask|ray", help="Where they are played: on this machine, or on a cluster.")
+    ] = "loky",
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Play the I-th of N parts only; fairwall results merge joins them."),
+    ] = None,
+    secret: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A new run's secret, in place of one that is drawn: 32 bytes.")
+    ] = None,
+    compliance: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
+    ] = None,
+    developer: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Play with this program in the developer's place.")
+    ] = None,
+    adversary: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Play with this program in the adversary's place.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Play a sweep of more than 10,000 cells.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be played, and play nothing.")] = False,
+    progress: Annotated[
+        str, typer.Option(metavar="bar|lines", help="How to show on stderr how many trials are finished.")
+    ] = "bar",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
     _require_fitting(out, resume, secret, progress)

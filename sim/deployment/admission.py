@@ -29,21 +29,11 @@ class AdmissionError(UserError):
 def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str | None = None) -> tuple[str, bool]:
     """Return a policy's text with one more developer at its end, and whether it names that developer already.
 
-    It does where the developer is one of another data set.
+    It does where the developer is one of another data set. ``terms`` are the keys of the developer's section; ``data``,
+    the data set, may be left out where there is one.
 
-    Parameters
-    ----------
-    terms : mapping of str to float
-        The keys of the developer's section.
-    data : str, optional
-        The data set; may be left out where there is one.
-
-    Raises
-    ------
-    AdmissionError
-        If the developer is there already, or there is no such data set, or several.
-    PolicyError
-        If it could not be served so.
+    Raises AdmissionError if the developer is there already, or there is no such data set, or several; PolicyError if it
+    could not be served so.
     """
     policy = read(path)
     chosen = data or (next(iter(policy.datasets)) if len(policy.datasets) == 1 else "")
@@ -64,14 +54,8 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str 
 def tell(path: Path) -> str:
     """Have the service of a policy read it again, if it is running; what came of it, in one line.
 
-    Raises
-    ------
-    PolicyError
-        If the policy cannot be served.
-    AdmissionError
-        If the service is there, and cannot be told.
-    RunFailed
-        If it does not serve the policy now.
+    Raises PolicyError if the policy cannot be served, AdmissionError if the service is there and cannot be told,
+    RunFailed if it does not serve the policy now.
     """
     policy = read(path)
     ledger = policy.deployment.ledger

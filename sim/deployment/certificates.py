@@ -107,11 +107,8 @@ def write(
 def authority_of(certificate: Path, key: Path) -> Authority:
     """Read an authority's certificate (whatever follows it in its file goes to all parties) and its key, PEM.
 
-    Raises
-    ------
-    CertificatesError
-        If a file cannot be read, the certificate is no authority's or does not hold now, or the key is not its own,
-        under a password, of another kind than EC or RSA, or for others to read.
+    Raises CertificatesError if a file cannot be read, the certificate is no authority's or does not hold now, or the
+    key is not its own, under a password, of another kind than EC or RSA, or for others to read.
     """
     pem = _text(certificate)
     try:
@@ -148,25 +145,10 @@ def authority_of(certificate: Path, key: Path) -> Authority:
 
 
 def add(folder: Path, name: str, days: int, authority: Authority) -> Path:
-    """Issue a further developer's certificate, into a folder of its own.
+    """Issue a further developer's certificate, into a folder of its own, which is returned.
 
-    Parameters
-    ----------
-    folder : Path
-        What `write` filled.
-    authority : Authority
-        The one that issued the others.
-
-    Returns
-    -------
-    Path
-        The developer's folder.
-
-    Raises
-    ------
-    CertificatesError
-        If the developer has a certificate already, or what is in ``folder`` is not this authority's.
-    OSError
+    ``folder`` is what `write` filled, and the authority the one that issued the others. Raises CertificatesError if the
+    developer has a certificate already, or what is in ``folder`` is not this authority's; and OSError.
     """
     _check_name(name)
     with _register(folder, authority) as register:
@@ -241,12 +223,7 @@ def revoke(folder: Path, name: str, authority: Authority, serial: int | None = N
 
 
 def issued(folder: Path) -> list[Issued]:
-    """List the certificates that were issued, in order.
-
-    Raises
-    ------
-    CertificatesError, RevokedError
-    """
+    """List the certificates that were issued, in order; CertificatesError or RevokedError if they cannot be read."""
     with _register(folder) as register:
         listed = read_list(folder / COMPLIANCE / "revoked.pem", _text(folder / COMPLIANCE / "authority.pem"))
         revoked = {each.serial_number for each in listed}

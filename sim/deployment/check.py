@@ -17,11 +17,7 @@ def check(path: Path) -> Iterator[str]:
     """Read a policy, its credentials and its data as a start does; give what a start would say, line by line.
 
     Nothing is written, and nothing spent; whether the deployment's own ledger goes with the policy a start finds out.
-
-    Raises
-    ------
-    UserError
-        Where a start would refuse, with its one line.
+    Raises UserError where a start would refuse, with its one line.
     """
     policy = read(path)
     credentials_of(policy)

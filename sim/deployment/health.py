@@ -20,20 +20,10 @@ class HealthError(UserError):
 
 
 def is_serving(policy: Path, seconds: float) -> bool:
-    """Ask the service of a policy, with compliance's own certificate, on this machine.
+    """Ask the service of a policy, with compliance's own certificate, on this machine; wait so long for an answer.
 
-    Parameters
-    ----------
-    policy : Path
-        Read for its address and its credentials alone; the service checks the rest when it starts.
-    seconds : float
-        How long to wait for an answer.
-
-    Raises
-    ------
-    HealthError
-        If the policy does not say where to ask.
-    CredentialsError
+    The policy is read for its address and its credentials alone; the service checks the rest when it starts. Raises
+    HealthError if it does not say where to ask, and CredentialsError.
     """
     try:
         place = toml.read(policy)["deployment"]

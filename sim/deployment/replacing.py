@@ -7,16 +7,14 @@ import os
 import stat
 from pathlib import Path
 
+from compliance.ledger.head import sync_folder
+
 
 def replace(path: Path, text: str) -> None:
     """Write a file or replace it, at once and durably. What is new is for its owner alone, from the beginning.
 
     What is replaced keeps its mode, and its owner where the system lets us: the service that reads it may be another
-    user.
-
-    Raises
-    ------
-    OSError
+    user. Raises OSError.
     """
     path = path.resolve()  # a link to it stays one
     aside = path.with_name(f"{path.name}.new")
@@ -31,8 +29,4 @@ def replace(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

@@ -148,7 +148,6 @@ class Claim(_Table):
 
     Attributes
     ----------
-    id : its name.
     where : where the paper has it.
     says : what it says, in our words.
     test, status : how it is tested, or why it is not; one of them.
@@ -206,10 +205,7 @@ class Paper:
 def papers(folder: Path = SHIPPED) -> tuple[Paper, ...]:
     """Read the papers of a folder, in the order of their files' names.
 
-    Raises
-    ------
-    UserError
-        With one line that names the file, the place in it and what is wrong.
+    Raises UserError with one line that names the file, the place in it and what is wrong.
     """
     files = sorted(folder.glob("*.toml"))
     if not files:
@@ -252,12 +248,7 @@ def _first(error: ValidationError, path: Path) -> str:
 
 
 def find(papers: tuple[Paper, ...], name: str) -> tuple[Paper, Claim]:
-    """Find a claim by its id.
-
-    Raises
-    ------
-    UserError
-    """
+    """Find a claim by its id; UserError if there is none."""
     found: Mapping[str, tuple[Paper, Claim]] = {claim.id: (paper, claim) for paper in papers for claim in paper.claims}
     if name not in found:
         hint = did_you_mean(nearest(name, found)) or "; `fairwall papers list` lists them"

@@ -153,13 +153,7 @@ Run = tuple[Sweep[ReleaseScenario], Sequence[Line]]
 
 
 def run_of(folder: Path) -> Run:
-    """Read a run's scenario and its lines.
-
-    Raises
-    ------
-    UserError
-        If it is no run's folder, of another game, or no trial finished.
-    """
+    """Read a run's scenario and lines; UserError if it is no run's folder, of another game, or no trial finished."""
     if not (folder / "scenario.toml").is_file():
         raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
     sweep = read(str(folder / "scenario.toml"))
@@ -174,13 +168,9 @@ def run_of(folder: Path) -> Run:
 def compare(runs: Sequence[Run], file: Path) -> Held:
     """Hold the lines of one run or more against a file of published figures, as `seeds.published` reads it.
 
-    Raises
-    ------
-    DataError
-        If the file cannot be read as a table, or lacks a column.
-    CompareError
-        If it holds something else, a run's data set is none of [LD]'s, runs are of two studies or have another model of
-        the same cell and seed, or nothing can be compared.
+    Raises DataError if the file cannot be read as a table, or lacks a column; CompareError if it holds something else,
+    a run's data set is none of [LD]'s, runs are of two studies or have another model of the same cell and seed, or
+    nothing can be compared.
     """
     otherwise = _as_published([sweep for sweep, _ in runs])
     printed, drawn = published(file), _drawn([sweep for sweep, _ in runs])
@@ -206,13 +196,7 @@ def compare(runs: Sequence[Run], file: Path) -> Held:
 
 
 def _drawn(sweeps: Sequence[Sweep[ReleaseScenario]]) -> bool:
-    """Say whether the runs' sensitive columns are those of [LD]'s appendix, and not of its main study.
-
-    Raises
-    ------
-    CompareError
-        If they are of neither.
-    """
+    """Say whether sensitive columns are those of [LD]'s appendix, not of its main study; CompareError if of neither."""
     studies = set()
     for cell in chain.from_iterable(sweep.cells for sweep in sweeps):
         data = cell.scenario.data
@@ -228,12 +212,7 @@ def _drawn(sweeps: Sequence[Sweep[ReleaseScenario]]) -> bool:
 
 
 def _as_published(runs: Iterable[Sweep[ReleaseScenario]]) -> str:
-    """Make sure that runs are of people whom [LD]'s are of; say what their trees were trained with otherwise, if so.
-
-    Raises
-    ------
-    CompareError
-    """
+    """Say what runs' trees were trained with otherwise than [LD]'s; CompareError if they are of other people."""
     otherwise: dict[str, None] = {}
     for one in (cell.scenario for sweep in runs for cell in sweep.cells):
         usual = type(one.data).model_fields["test_share"].default

@@ -23,20 +23,16 @@ _BYTES_MAX = 2**20
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured.
+    """What was measured for a claim, of its id, by which version of the code.
 
     Attributes
     ----------
-    claim : the claim's id.
     test : digest of what was measured and how, not of what was predicted.
     verdict : what followed from it.
-    code : the version that measured.
     source : what was played or read, with its settings.
     data : SHA-256 of the tables, by name.
-    seconds : how long it took.
     values : of each prediction, the value of each unit.
-    figures : of a check, the numbers that it found.
-    found : of a check, what it found, in words.
+    figures, found : of a check, the numbers that it found, and what it found, in words.
     counterexample : of a check, the case that refutes the claim; empty where it found none.
     """
 
@@ -71,13 +67,7 @@ def digest_of(test: ClaimTest) -> str:
 
 
 def read(paper: Paper, claim: Claim) -> Evidence | None:
-    """Read a claim's evidence; None where there is none.
-
-    Raises
-    ------
-    UserError
-        If it is not as it was written.
-    """
+    """Read a claim's evidence; None where there is none, UserError if it is not as it was written."""
     path = place(paper.evidence, claim.id)
     try:
         if path.stat().st_size > _BYTES_MAX:
@@ -99,13 +89,7 @@ def read(paper: Paper, claim: Claim) -> Evidence | None:
 
 
 def write(folder: Path, evidence: Evidence) -> Path:
-    """Write a claim's evidence to a folder.
-
-    Raises
-    ------
-    UserError
-        If it cannot be written.
-    """
+    """Write a claim's evidence to a folder; UserError if it cannot be written."""
     path = place(folder, evidence.claim)
     try:
         folder.mkdir(parents=True, exist_ok=True)

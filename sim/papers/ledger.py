@@ -21,12 +21,7 @@ _LAST_DIGITS = 1e-6
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim and where it stands.
-
-    Attributes
-    ----------
-    status : a verdict, computed from the evidence; or why there is none.
-    """
+    """A claim and where it stands: a verdict, computed from the evidence, or why there is none."""
 
     paper: Paper
     claim: Claim
@@ -35,13 +30,7 @@ class Entry:
 
 
 def entries(papers: Sequence[Paper]) -> list[Entry]:
-    """Put every claim beside its evidence.
-
-    Raises
-    ------
-    UserError
-        If evidence is not as it was written.
-    """
+    """Put every claim beside its evidence; UserError if evidence is not as it was written."""
     return [entry(paper, claim) for paper in papers for claim in paper.claims]
 
 
@@ -76,19 +65,10 @@ def judge(test: ClaimTest, found: Evidence, paper: Paper) -> str:
 
 
 def faults(papers: Sequence[Paper], tell: Callable[[str], None] = lambda _: None) -> Iterator[str]:
-    """Compute every verdict again, and tell where it is not the recorded one.
+    """Compute every verdict again; tell where it is not the recorded one, a line each: the claim, and what differs.
 
-    Checks that need no file of the user's are executed anew, and have to find the same figures.
-
-    Parameters
-    ----------
-    tell : callable
-        Told of each claim before it is looked at.
-
-    Yields
-    ------
-    str
-        One line for each fault: the claim, and what differs.
+    Checks that need no file of the user's are executed anew, and have to find the same figures. ``tell`` is told of
+    each claim before it is looked at.
     """
     for paper in papers:
         for claim in paper.claims:
@@ -130,13 +110,7 @@ def _alike(again: Finding, found: Evidence) -> bool:
 
 
 def function(name: str) -> Callable[..., Any]:
-    """Find the function of a check, a measurement or a figure.
-
-    Raises
-    ------
-    UserError
-        If there is none.
-    """
+    """Find the function of a check, a measurement or a figure; UserError if there is none."""
     module, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module if "." in module else f"sim.papers.checks.{module}"), attribute)

@@ -59,13 +59,7 @@ def cost(entry: Entry) -> str:
 
 
 def require(test: ClaimTest, files: Files) -> None:
-    """Make sure that a test's files are there.
-
-    Raises
-    ------
-    UserError
-        If one is not named, or is none.
-    """
+    """Make sure that a test's files are there; UserError if one is not named, or is none."""
     for name in test.data:
         if name not in files:
             raise UserError(f"--data {name}=FILE: this test needs a file of yours")
@@ -76,10 +70,7 @@ def require(test: ClaimTest, files: Files) -> None:
 def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = lambda _: None) -> Measured:
     """Play a test's scenario, or read its table.
 
-    Raises
-    ------
-    UserError
-        If a file is missing, or cannot be read; and whatever a run raises.
+    Raises UserError if a file is missing, or cannot be read; and whatever a run raises.
     """
     require(test, files)
     began = time.monotonic()
@@ -101,13 +92,7 @@ def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = 
 
 
 def evidence(claim: Claim, found: Measured) -> Evidence:
-    """Compute a claim's values from what was measured.
-
-    Raises
-    ------
-    UserError
-        If the lines have not what a value needs.
-    """
+    """Compute a claim's values from what was measured; UserError if the lines have not what a value needs."""
     test = _tested(claim)
     try:
         values = tuple(tuple(map(_rounded, each.measured.of(found.lines, test.unit))) for each in test.predicts)
@@ -126,13 +111,7 @@ def evidence(claim: Claim, found: Measured) -> Evidence:
 
 
 def checked(claim: Claim, files: Files) -> Evidence:
-    """Execute a claim's check.
-
-    Raises
-    ------
-    UserError
-        If a file is missing.
-    """
+    """Execute a claim's check; UserError if a file is missing."""
     test = _tested(claim)
     assert test.check is not None, "is checked"
     require(test, files)
@@ -164,12 +143,7 @@ def scenario(test: ClaimTest, files: Files) -> Sweep:
 
 
 def rows(path: Path) -> Lines:
-    """Read a CSV file, also ``.gz``: a line for each row, numbers as numbers.
-
-    Raises
-    ------
-    UserError
-    """
+    """Read a CSV file, also ``.gz``: a line for each row, numbers as numbers; UserError if it cannot be read as one."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(io.StringIO(raw.decode()))]

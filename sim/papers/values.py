@@ -46,14 +46,10 @@ class ValueRefused(ValueError):
 
 @dataclass(frozen=True)
 class Value:
-    """How a value is computed.
+    """How a value is computed: its text, and the arithmetic of that as a tree.
 
-    Attributes
-    ----------
-    text : as it was written.
-    tree : its arithmetic.
-    kinds : the conditions that lines of each kind meet, by the kind's name; "" where there is one without a name.
-    pair : keys that the lines of all kinds agree on.
+    ``kinds`` are the conditions that lines of each kind meet, by the kind's name; "" where there is one without a name.
+    ``pair`` are keys that the lines of all kinds agree on.
     """
 
     text: str
@@ -63,12 +59,7 @@ class Value:
 
     @classmethod
     def parse(cls, text: str, kinds: Mapping[str, Mapping[str, Any]], pair: Sequence[str] = ()) -> Value:
-        """Read a value.
-
-        Raises
-        ------
-        ValueRefused
-        """
+        """Read a value; ValueRefused if it cannot be computed."""
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -80,10 +71,7 @@ class Value:
     def of(self, lines: Iterable[Line], unit: str) -> list[float]:
         """Compute the value of each unit, in the order in which units first occur.
 
-        Raises
-        ------
-        ValueRefused
-            If a line has no such key, or no unit has lines of all kinds.
+        Raises ValueRefused if a line has no such key, or no unit has lines of all kinds.
         """
         units: dict[Any, list[Line]] = {}
         for line in lines:

@@ -36,24 +36,10 @@ def measured(test: ClaimTest, values: Sequence[Sequence[float]]) -> list[Estimat
 
 
 def verdict(test: ClaimTest, values: Sequence[Sequence[float]], counterexample: str = "") -> str:
-    """Judge a claim.
+    """Judge a claim: "reproduced", "not reproduced", "undecided" or "refuted".
 
-    Parameters
-    ----------
-    values : sequence of sequence of float
-        For each prediction, the value of each unit, at least one.
-    counterexample : str
-        What a check found; empty where it found none.
-
-    Returns
-    -------
-    str
-        "reproduced", "not reproduced", "undecided" or "refuted".
-
-    Raises
-    ------
-    ValueError
-        If there are not as many values as predictions.
+    ``values`` has, for each prediction, the value of each unit, at least one (ValueError if there are not as many
+    values as predictions); ``counterexample`` is what a check found, empty where it found none.
     """
     if test.check is not None:
         return REFUTED if counterexample else REPRODUCED

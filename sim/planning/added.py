@@ -38,11 +38,8 @@ _JUST = 1e-6
 class AddedNoise:
     """The law of an answer that is the gap plus noise.
 
-    Attributes
-    ----------
-    noise : before any bounding.
-    low, high : the metric's range.
-    bounded, truncated : whether answers are kept in the range at all, and whether that is by drawing noise again.
+    The noise is that before any bounding, ``low`` and ``high`` are the metric's range. Answers are ``bounded`` if they
+    are kept in it at all, ``truncated`` if that is by drawing noise again.
     """
 
     noise: Law
@@ -81,10 +78,7 @@ class AddedNoise:
 def added_noise(batch: Batch) -> AddedNoise:
     """Return the law of the answers of a mechanism with independent noise, of the scale that compliance gives it.
 
-    Raises
-    ------
-    PlanError
-        For noise of which `ADDED` does not say what it is on this metric.
+    Raises PlanError for noise of which `ADDED` does not say what it is on this metric.
     """
     low, high = metric_range(batch.metric)
     truncated = batch.bounding == "truncate"

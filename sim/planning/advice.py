@@ -54,14 +54,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Node:
-    """A question of the tree.
+    """A question of the tree, what answers it, and the next node's name by branch; empty at the end.
 
-    Attributes
-    ----------
-    asks : the question.
-    answer : answers it.
-    then : the next node's name by branch; empty at the end.
-    of_table : whether a table is needed for the answer.
+    A node is ``of_table`` if a table is needed for the answer.
     """
 
     name: str
@@ -81,15 +76,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One thing to do.
-
-    Attributes
-    ----------
-    name : a key of `sim.planning.practices`.
-    practice : what it trades, and whether it holds up.
-    why : what in the walk asks for it.
-    command : a command that tries it.
-    """
+    """One thing to do: a key of `sim.planning.practices`, what in the walk asks for it, and a command that tries it."""
 
     name: str
     practice: Practice

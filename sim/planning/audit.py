@@ -51,7 +51,6 @@ class Plan:
     ----------
     batch : as asked, its mechanism with ``recommended`` resolved.
     within : F.
-    worst : the least favourable model and its probability.
     searched : the mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
     reach : the least F that it does promise; None where there is none in the metric's range.
     epsilon : about the smallest epsilon that is enough, or None where none up to 10,000 is.
@@ -108,21 +107,10 @@ def planned() -> list[str]:
 
 
 def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
-    """Answer the question for a batch.
+    """Answer the question for a batch whose mechanism is one of `planned`.
 
-    Parameters
-    ----------
-    batch : Batch
-        Its mechanism is one of `planned`.
-    within : float
-        F, above 0 and below the width of the metric's range.
-    budget : float or None
-        Epsilon in all; None for no question about it.
-
-    Raises
-    ------
-    PlanError
-        For a batch that cannot be planned or would be refused, or numbers out of range.
+    ``within`` is F, above 0 and below the width of the metric's range; ``budget`` is epsilon in all, None for no
+    question about it. Raises PlanError for a batch that cannot be planned or would be refused, or numbers out of range.
     """
     _check(batch, within, budget)
     batch = resolved(batch)

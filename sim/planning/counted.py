@@ -38,12 +38,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class CountedNoise:
-    """The noise of a stratum's counts.
-
-    Attributes
-    ----------
-    size, sums : on N0, before it is rounded, and on each centred sum.
-    """
+    """The noise of a stratum's counts: on N0, before it is rounded, and on each centred sum."""
 
     size: Law
     sums: Law
@@ -67,14 +62,10 @@ def counted_noise(batch: Batch) -> CountedNoise:
 
 @dataclass(frozen=True, eq=False)
 class CountedGap:
-    """The law of a stratum's released gap.
+    """The law of a stratum's released gap, by the noise on its counts; one draw takes ``numbers`` answers.
 
-    Attributes
-    ----------
-    n0, n1 : the stratum's disadvantaged and advantaged people.
-    noise : on its counts.
-    sizes, chances : what N0 may be released as, and how probably; shape (sizes,).
-    numbers : how many answers one draw takes.
+    ``n0`` and ``n1`` are the disadvantaged and advantaged people; ``sizes`` and ``chances`` are what N0 may be released
+    as, and how probably, of shape (sizes,).
     """
 
     n0: int
@@ -101,19 +92,9 @@ class CountedGap:
         return cls(n0, n1, noise, (first + last) / 2, chances)
 
     def inside(self, low: Array, high: Array, sum0: Array, sum1: Array) -> Array:
-        """Return P(low <= released gap <= high), ends included.
+        """Return P(low <= released gap <= high), ends included; 0 where low is above high. All have shape (k,).
 
-        Parameters
-        ----------
-        low, high : Array
-            Shape (k,).
-        sum0, sum1 : Array
-            How many of each group have a decision of 1, in k cases, shape (k,).
-
-        Returns
-        -------
-        Array
-            Shape (k,); 0 where low is above high.
+        The sums are how many of each group have a decision of 1, in k cases.
         """
         s, n = self.sizes, self.n0 + self.n1
         total = (sum0 + sum1)[:, np.newaxis]

@@ -25,8 +25,7 @@ class Priority:
 
     Attributes
     ----------
-    name : what comes first.
-    puts_first : the same in words, and what is given up for it.
+    puts_first : what comes first in words, and what is given up for it.
     above, below : the paper's epsilons lie between these; the ends are left out where `open_ends`.
     most : the largest epsilon that we would advise; ours where the paper has no upper end.
     default : the epsilon that is taken where none is given. Ours.
@@ -97,13 +96,7 @@ DOMAINS = {
 
 
 def find_domain(name: str) -> Domain:
-    """Look a domain up, however its words are joined.
-
-    Raises
-    ------
-    AdviceError
-        With the domains that there are.
-    """
+    """Look a domain up, however its words are joined; AdviceError with the domains that there are."""
     spelled = "-".join(name.lower().replace("_", " ").replace("-", " ").split()).replace("ized", "ised")
     if spelled in DOMAINS:
         return DOMAINS[spelled]
@@ -112,12 +105,7 @@ def find_domain(name: str) -> Domain:
 
 
 def check_numbers(epsilon: float, within: float) -> None:
-    """Refuse numbers that nothing can be advised about.
-
-    Raises
-    ------
-    AdviceError
-    """
+    """Refuse numbers that nothing can be advised about, by an AdviceError."""
     if not 0 < epsilon < math.inf:
         raise AdviceError("--epsilon: must be above 0 and finite")
     if not 0 < within < _WIDEST:

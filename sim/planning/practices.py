@@ -17,14 +17,7 @@ FAILS: Verdict = "does not hold as the paper says it"
 
 @dataclass(frozen=True)
 class Practice:
-    """One thing to do.
-
-    Attributes
-    ----------
-    title : in a few words.
-    trades : what it gives, and what for.
-    verdict, checked : whether the paper's claim holds in our own checks, and what they found.
-    """
+    """One thing to do, what it trades for what, and whether the paper's claim of it holds in our own checks."""
 
     title: str
     trades: str

@@ -31,10 +31,8 @@ _STEPS_MAX, _MIXED, _STILL = 300, 5, 1e-3
 class Design:
     """A table as regressions see it.
 
-    Attributes
-    ----------
-    rows : (n, d): features, for private regressions scaled to norm 1, and a last column of ones.
-    labels, groups : (n,), 0 or 1.
+    Rows, of shape (n, d), are features, for private regressions scaled to norm 1, and a last column of ones; labels and
+    groups, of shape (n,), are 0 or 1.
     """
 
     rows: Single
@@ -51,9 +49,7 @@ class Design:
 class Parts:
     """Splits of a table, S of them: which rows are trained on, and which are held out.
 
-    Attributes
-    ----------
-    train, held : (n, S), 0 or 1; no row is 1 in both.
+    Both are 0 or 1 and have shape (n, S); no row is 1 in both.
     """
 
     train: Single
@@ -89,13 +85,7 @@ class Objective:
 
 
 def minima(design: Design, parts: Parts, of: Objective) -> NDArray[np.float64]:
-    """Minimise, each on the rows that its split trains on.
-
-    Returns
-    -------
-    ndarray
-        Shape (K, d).
-    """
+    """Minimise, each on the rows that its split trains on; shape (K, d)."""
     models, dimension = of.tilt.shape
     share = parts.sizes()[of.split] / len(design.rows)
     bound = share[:, None, None] / 4 * design.squares + of.across[:, :, None] * of.across[:, None, :]
@@ -159,13 +149,7 @@ def _probabilities(logits: Single) -> Single:
 
 
 def totals(design: Design, parts: Parts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Add up the rows that are trained on, by group.
-
-    Returns
-    -------
-    sums, sizes
-        Of shape (S, 2, d) and (S, 2).
-    """
+    """Add up, and count, the rows that are trained on, by group: of shape (S, 2, d) and (S, 2)."""
     members = [parts.train * (design.groups == group)[:, None] for group in (0, 1)]
     sums = np.stack([(member.T @ design.rows) for member in members], 1)
     return sums.astype(np.float64), np.stack([member.sum(0, dtype=np.float64) for member in members], 1)
@@ -176,14 +160,7 @@ def gaps_around(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute the gaps of mean probabilities on the rows trained on, group 1's less group 0's, and their slopes.
 
-    Parameters
-    ----------
-    weights : ndarray, shape (K, d)
-
-    Returns
-    -------
-    gaps, slopes
-        Of shape (K,) and (K, d); a slope is that in the weights.
+    Of weights of shape (K, d) they have the shapes (K,) and (K, d); a slope is that in the weights.
     """
     _, sizes = totals(design, parts)
     gaps, slopes = np.zeros(len(weights)), np.zeros(weights.shape[::-1], np.float32)
@@ -201,16 +178,10 @@ def gaps_around(
 def measured(
     design: Design, parts: Parts, split: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Measure decisions, 1 from probability 1/2 on, on the rows held out.
+    """Measure decisions, 1 from probability 1/2 on, on the rows held out: accuracy and gap, each in [0, 1].
 
-    Parameters
-    ----------
-    weights : ndarray, shape (K, d)
-
-    Returns
-    -------
-    accuracy, gap
-        Of shape (K,), in [0, 1]: the share of right decisions, and the distance between the groups' rates of ones.
+    Of weights of shape (K, d) they have shape (K,): the share of right decisions, and the distance between the groups'
+    rates of ones.
     """
     right, ones = np.zeros(len(weights)), np.zeros((2, len(weights)))
     across = np.ascontiguousarray(weights.T, np.float32)

@@ -10,12 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 def first(holds: Callable[[float], bool], start: float, least: float, most: float, close: float = 1.02) -> float | None:
     """Return a number at which something holds, at most ``close`` times one at which it does not; None for none.
 
-    What holds at a number is taken to hold above it.
-
-    Parameters
-    ----------
-    start : float
-        Where to begin; between ``least`` and ``most``, which are searched.
+    What holds at a number is taken to hold above it. The search begins at ``start``, between ``least`` and ``most``.
     """
     low = high = start
     factor = 2.0

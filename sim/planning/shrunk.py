@@ -19,13 +19,9 @@ from sim.planning.counted import CountedGap
 
 @dataclass(frozen=True)
 class ShrunkGap:
-    """The law of a stratum's released gap, of one model among several.
+    """The law of a stratum's released gap, of one of m models; ``counted`` is the law before answers move.
 
-    Attributes
-    ----------
-    counted : the law before answers move.
-    queries : m.
-    others_alike : whether the batch's other models have the same sums, rather than no gap.
+    The batch's other models have the same sums if ``others_alike``, else no gap.
     """
 
     counted: CountedGap

@@ -27,13 +27,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class Situation:
-    """A table at an epsilon, asked for a gap within F. Secret: nothing here has noise.
+    """A table as it was named, its people, and an epsilon, asked for a gap within F. Secret: nothing here has noise.
 
-    Attributes
-    ----------
-    columns, table : how it was named, and its people by label and group.
-    epsilon, within : as asked.
-    audit : what `fairwall plan audit` answers for one model's statistical parity gap.
+    ``audit`` is what `fairwall plan audit` answers for one model's statistical parity gap.
     """
 
     columns: Columns
@@ -105,10 +101,7 @@ def look(columns: Columns, epsilon: float, within: float) -> Situation:
 def judge(columns: Columns, table: Table, epsilon: float, within: float) -> Situation:
     """Compute what a table allows.
 
-    Raises
-    ------
-    PlanError
-        For an epsilon or F that is out of range, or a table that is too small to be audited at all.
+    Raises PlanError for an epsilon or F that is out of range, or a table that is too small to be audited at all.
     """
     batch = Batch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp", REVEAL_MAX)
     return Situation(columns, table, epsilon, within, make(batch, within))

@@ -26,7 +26,6 @@ class Table:
 
     Attributes
     ----------
-    name : the file's.
     counts : people by label and group. Secret.
     groups : what the disadvantaged and the advantaged are called.
     outcome : what label 1 is.
@@ -43,23 +42,13 @@ class Table:
 
 
 def load(source: str, protected: str, advantaged: str | None, target: str, positive: str | None) -> Table:
-    """Read a table and count.
+    """Read a shipped table by its name, or a CSV or Parquet file by its path, and count.
 
-    Parameters
-    ----------
-    source : str
-        A shipped table's name, or the path of a CSV or Parquet file.
-    protected, target : str
-        Columns.
-    advantaged, positive : str or None
-        Their values that count as 1. None for a shipped table's own, or where there are but two values, the later one:
-        which of two groups is called advantaged makes no difference to a plan.
+    ``advantaged`` and ``positive`` are the columns' values that count as 1. None is for a shipped table's own, or where
+    there are but two values, for the later one: which of two groups is called advantaged makes no difference to a plan.
 
-    Raises
-    ------
-    DataError
-        In one line, what is wrong with the file, a column or a value: a group that is absent, a target that never
-        varies, more than two values to choose from.
+    Raises DataError in one line on what is wrong with the file, a column or a value: a group that is absent, a target
+    that never varies, more than two values to choose from.
     """
     if source in SHIPPED:
         path = SHIPPED[source].path
@@ -100,10 +89,7 @@ def load(source: str, protected: str, advantaged: str | None, target: str, posit
 def load_rows(source: str, table: Table, drop: Sequence[str]) -> Rows:
     """Read the features of a table's people, but for dropped columns.
 
-    Raises
-    ------
-    DataError
-        In one line, which column cannot be a feature, and why.
+    Raises DataError in one line on which column cannot be a feature, and why.
     """
     roles = table.roles
     return datasets.load(

@@ -40,13 +40,9 @@ _CHOOSE, _CHOOSE_AGAIN, _JUDGE = 0, 1, 2
 
 @dataclass(frozen=True)
 class Demands:
-    """What a model is to be.
+    """What a model is to be: of a gap of at most F, in [0, 1], and an accuracy of at least U, in (0, 1).
 
-    Attributes
-    ----------
-    epsilon, delta : of the model, the group statistics that it was trained with included.
-    max_gap : F, in [0, 1].
-    min_accuracy : U, in (0, 1).
+    Epsilon and delta are the model's, the group statistics that it was trained with included.
     """
 
     epsilon: float
@@ -83,12 +79,7 @@ class Measure:
 class Judged:
     """How trainings with one setting came out, on people that they did not see.
 
-    Attributes
-    ----------
-    setting : as it was chosen.
-    accuracy, gap : in [0, 1].
-    both : the share of trainings that meet both demands.
-    demands : what they are held against.
+    Accuracy and gap are in [0, 1]; ``both`` is the share of trainings that meet both demands.
     """
 
     setting: Regression
@@ -131,7 +122,6 @@ class TrainingPlan:
 
     Attributes
     ----------
-    demands : as asked.
     groups : how many people are in the disadvantaged and the advantaged group.
     constant : the accuracy of the constant decision for the commoner label.
     best : the best setting at epsilon; None where the constant decision meets the demands.
@@ -190,21 +180,10 @@ class TrainingPlan:
 
 
 def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: None, seed: int = 0) -> TrainingPlan:
-    """Answer, and search for what would be enough.
+    """Answer for the user's table, and search for what would be enough; the same seed gives the same plan.
 
-    Parameters
-    ----------
-    rows : Rows
-        The user's table.
-    told : callable
-        Is told what is being tried, in a few words.
-    seed : int
-        The same seed gives the same plan.
-
-    Raises
-    ------
-    PlanError
-        If a group has fewer people than there are parts.
+    ``told`` is told what is being tried, in a few words. Raises PlanError if a group has fewer people than there are
+    parts.
     """
     groups = int((rows.protected == 0).sum()), int((rows.protected == 1).sum())
     if min(groups) < _MEMBERS_MIN:
@@ -274,13 +253,9 @@ def _without_privacy(trying: Trying, rows: Rows) -> Judged:
 
 @dataclass(frozen=True, eq=False)
 class Trying:
-    """Settings, chosen on some splits of a table and judged on others.
+    """Settings, chosen for demands on some splits of a table and judged on others.
 
-    Attributes
-    ----------
-    design : the table.
-    demands : what a setting is chosen for.
-    seed : of splits and noise; the same at every epsilon and size, so that these alone make a difference.
+    The seed of splits and noise is the same at every epsilon and size, so that these alone make a difference.
     """
 
     design: Design
@@ -288,15 +263,10 @@ class Trying:
     seed: int
 
     def at(self, epsilon: float, people: int, *, thorough: bool = False) -> tuple[Judged, Outcomes]:
-        """Judge the best setting at epsilon, on so many people.
+        """Judge the best setting at epsilon, on so many people; give all settings' outcomes when it was chosen, too.
 
         Fewer people than there are are drawn from the table. Of more, each row is taken to be there several times:
         noise is then what it would be, and what the rows tell is no more than they do.
-
-        Returns
-        -------
-        Judged, Outcomes
-            Of the best setting, and of all of them when it was chosen.
         """
         everybody = len(self.design.labels)
         times = max(1.0, people / everybody)
@@ -351,13 +321,8 @@ def design_of(rows: Rows, *, scaled: bool = True) -> Design:
 def quarters(groups: NDArray[np.uint8], people: int, splits: int, rng: np.random.Generator) -> Parts:
     """Draw people, deal each group out into parts, hold out one part after the other, and start again.
 
-    Parameters
-    ----------
-    groups : ndarray of 0 or 1, shape (n,)
-    people : int
-        How many of the n, at least `PARTS` of each group; the groups' shares stay.
-    splits : int
-        How many; `PARTS` in turn are of the same people.
+    Of the n people, whose groups are given, so many are drawn, at least `PARTS` of each group; the groups' shares stay.
+    `PARTS` splits in turn are of the same people.
     """
     n = len(groups)
     train, held = (np.zeros((n, splits), np.float32) for _ in range(2))

@@ -51,12 +51,7 @@ def free() -> tuple[Regression, ...]:
 
 
 class Outcomes(NamedTuple):
-    """How decisions on held-out rows came out.
-
-    Attributes
-    ----------
-    accuracy, gap : (settings, trainings), in [0, 1].
-    """
+    """How decisions on held-out rows came out: each of shape (settings, trainings), in [0, 1]."""
 
     accuracy: NDArray[np.float64]
     gap: NDArray[np.float64]
@@ -65,21 +60,11 @@ class Outcomes(NamedTuple):
 def outcomes(
     design: Design, parts: Parts, settings: Sequence[Regression], seeds: Sequence[int], times: float = 1.0
 ) -> Outcomes:
-    """Train every setting once on every split, and measure on the rows held out.
+    """Train every setting, all with a budget or all without, once on every split, and measure on the rows held out.
 
-    Parameters
-    ----------
-    settings : sequence of Regression
-        All with a budget, or all without.
-    seeds : sequence of int
-        One per split; a private regression is that of `developer.training.train` with this seed.
-    times : float
-        Above 0: as if every row trained on were there so many times. Noise then weighs less, sampling as much.
-
-    Raises
-    ------
-    PlanError
-        If no perturbation is known to keep so large a delta.
+    A private regression is that of `developer.training.train` with its split's seed. It is as if every row trained on
+    were there so many ``times``, above 0: noise then weighs less, sampling as much. Raises PlanError if no perturbation
+    is known to keep so large a delta.
     """
     limits = import_module("threadpoolctl")  # which scikit-learn's users have, and which says nothing of its types
     # Such products are too small for several threads, which wait for one another where others work too.

@@ -81,14 +81,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Near:
-    """What is asked of an answer: to be near the true gap.
-
-    Attributes
-    ----------
-    metric : whose gap it is.
-    groups : (n0, n1) of each stratum.
-    within : F, above 0.
-    """
+    """What is asked of an answer: to be near the metric's true gap, within F, for (n0, n1) people in each stratum."""
 
     metric: Metric
     groups: Sequence[tuple[int, int]]
@@ -103,12 +96,7 @@ class Near:
 def least_computed(near: Near, laws: Sequence[Computed]) -> Worst:
     """Find the least favourable model, by the closed form of each stratum's law.
 
-    Parameters
-    ----------
-    near : Near
-        Of a difference of means, absolute or not, or of ``eodds_max``.
-    laws : sequence of Computed
-        Of each stratum's gap.
+    The metric is a difference of means, absolute or not, or ``eodds_max``.
     """
     groups = near.groups
     if len(groups) > 1 and math.prod((n0 + 1) * (n1 + 1) for n0, n1 in groups) <= _ALL:
@@ -183,12 +171,9 @@ def probabilities(near: Near, laws: Sequence[Computed], sums: Sequence[Sums]) ->
 
 
 def least_drawn(near: Near, alternatives: Sequence[Sequence[Drawn]]) -> Worst:
-    """Find the least favourable of some models by draws.
+    """Find the least favourable of some models by draws, from the strata's laws.
 
-    Parameters
-    ----------
-    alternatives : sequence of sequence of Drawn
-        The strata's laws; where they depend on more than the model, each case of that.
+    Where these depend on more than the model, each case of that is an alternative.
     """
     models = [list(_few(n0, n1, near.within)) for n0, n1 in near.groups]
     first = []

@@ -55,12 +55,8 @@ def play_alone(
     """Run one party against ghosts, to the end of its own transcript, and say how it ended, where it ended early.
 
     It records anew in the folder. ``on_start`` is told what confines whom before the first word is said; what it raises
-    ends the play. ``change`` is applied to each decoded answer that the party gets.
-
-    Raises
-    ------
-    PartyDied
-        If it does not start.
+    ends the play. ``change`` is applied to each decoded answer that the party gets. Raises PartyDied if the party does
+    not start.
     """
     header, party = script.header, script.party
     assert header is not None, "looked at when it was read"
@@ -158,13 +154,7 @@ class _Ghosts:
     # What the party asks.
 
     def answer(self, name: str, method: str) -> list[bytes]:
-        """Answer the party's next call of a method, once it is time.
-
-        Raises
-        ------
-        Refusal
-            As recorded, or because there is no such call.
-        """
+        """Answer the party's next call of a method, once it is time; Refusal as recorded, or of a call too many."""
         wait = _wait_answer(method)
         with self._changed:
             self._changed.wait_for(lambda: self._is_begun or self._over)

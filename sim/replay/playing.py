@@ -106,13 +106,8 @@ def _place(keep: Path | None, session: Session) -> AbstractContextManager[str]:
 def alone(recorded: Recorded, party: str) -> Replayed:
     """Run one party alone, live: the others answer it, and call it, as its transcript has it.
 
-    Raises
-    ------
-    ReplayError
-    ConfinementMissing
-        If a layer is not active around it that the scenario demands.
-    PartyDied
-        If it ends early, and nothing that it said until then differs.
+    Raises ReplayError; ConfinementMissing if a layer is not active around it that the scenario demands; PartyDied if it
+    ends early, and nothing that it said until then differs.
     """
     require_ours(recorded, party)
     require_answers(recorded, party)
@@ -164,10 +159,7 @@ def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
 def _give_draws(recorded: Recorded, session: Session, folder: RunFolder) -> None:
     """Lay compliance's own log of what it drew from the operating system where it is to draw it again.
 
-    Raises
-    ------
-    ReplayError
-        If there is none, and there was noise.
+    Raises ReplayError if there is none, and there was noise.
     """
     (number,) = {script.number for script in session.values()}
     log, again = (

@@ -52,13 +52,8 @@ class Recorded:
 def open_run(folder: Path) -> Recorded:
     """Read a run's folder.
 
-    Raises
-    ------
-    ReplayError
-        If it is no run's, nothing was recorded, what was is damaged or written in another format, or its scenario is
-        none any more.
-    OSError
-        If a file cannot be read.
+    Raises ReplayError if it is no run's, nothing was recorded, what was is damaged or written in another format, or its
+    scenario is none any more; OSError if a file cannot be read.
     """
     if not (folder / "scenario.toml").is_file():
         raise ReplayError(f"{folder}: not a run's folder: it has no scenario.toml")

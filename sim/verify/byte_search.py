@@ -38,12 +38,7 @@ Codes = NDArray[np.uint16]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column to search for.
-
-    Attributes
-    ----------
-    values : (people,), 0 or 1.
-    """
+    """A column to search for: (people,), 0 or 1."""
 
     name: str
     values: NDArray[np.uint8]
@@ -113,10 +108,7 @@ class Search:
     def __call__(self, data: bytes, strides: Sequence[int] = WIDE) -> list[Found]:
         """Find columns in bytes; each once a stride, or once an order of bits.
 
-        Parameters
-        ----------
-        strides : sequence of int
-            How many bytes there may be from one person's value to the next one's.
+        A stride is how many bytes there may be from one person's value to the next one's.
         """
         found = list(self._as_a_whole(data))
         if not self._anywhere or not data:

@@ -32,22 +32,11 @@ class _Sold:
 
 
 def charges(case: Case, batches: Iterable[tuple[Batch, float]]) -> Iterator[Loss | None]:
-    """Yield what each batch of an account cost.
+    """Yield what each batch cost, in the order of charges; None without predictions, by which it would be told.
 
     A batch that an earlier one answers for nothing costs nothing, but for one that was asked while that one was under
-    way: it may have been charged before the other was bought.
-
-    Parameters
-    ----------
-    case : Case
-        Of the records, and of the mechanism, that were asked.
-    batches : iterable of (Batch, float)
-        In the order of their charges, each with what it was charged.
-
-    Yields
-    ------
-    Loss or None
-        None where predictions are not there, by which it would be told.
+    way: it may have been charged before the other was bought. Each batch comes with what it was charged; the case is
+    that of the records, and of the mechanism, that were asked.
     """
     mechanism = case.mechanism.mechanism if isinstance(case.mechanism, Bounded) else case.mechanism
     sold: list[_Sold] = []

@@ -19,15 +19,7 @@ _Layers = list[dict[str, Any]]
 def changed_confinement(
     folder: Path, sessions: Sequence[Mapping[str, Transcript]], notes: list[str]
 ) -> Iterator[Finding]:
-    """Compare the layers of every time that parties were started.
-
-    Parameters
-    ----------
-    sessions : sequence of mapping of str to Transcript
-        The transcripts by party, one for each time that parties were started.
-    notes : list of str
-        Gets what could not be compared.
-    """
+    """Compare the layers of every time that parties were started; notes get what could not be compared."""
     result = result_of(folder)
     if result is None or not result.get("files"):
         return  # broken off, which is another finding

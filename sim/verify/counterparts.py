@@ -28,15 +28,7 @@ class _Side:
 
 
 def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterator[Finding]:
-    """Compare what parties recorded of the calls between them.
-
-    Parameters
-    ----------
-    parties : mapping of str to Transcript
-        Those of one number, by party.
-    notes : list of str
-        Gets what could not be compared.
-    """
+    """Compare what parties of one number recorded of the calls between them; notes get what could not be compared."""
     calls: dict[CallKey, dict[str, _Side]] = {}
     for party, script in parties.items():
         for message in script.messages:

@@ -13,13 +13,9 @@ class NoRun(UserError):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as it must be.
+    """Something that is not as it must be: which check found it, in which file and where in it, and what is wrong.
 
-    Attributes
-    ----------
-    check : "file", "chain", "open", "counterpart", "allowed", "protected", "reported" or "seal".
-    where : which file, and where in it.
-    text : what is wrong.
+    The check is "file", "chain", "open", "counterpart", "allowed", "protected", "reported" or "seal".
     """
 
     check: str
@@ -32,13 +28,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of the checks.
+    """What came of the checks, and how much was checked. There are no findings if all is well.
 
-    Attributes
-    ----------
-    findings : empty if all is well.
-    notes : what is exempt, and what could not be checked.
-    transcripts, messages, searched_bytes, columns, reports : how much was checked.
+    Notes say what is exempt, and what could not be checked.
     """
 
     findings: tuple[Finding, ...]

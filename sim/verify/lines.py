@@ -23,14 +23,7 @@ from sim.verify.run_files import result_of
 class Lines:
     """Writes each trial's lines again, and compares them with those that there are.
 
-    Parameters
-    ----------
-    secret : bytes
-        What the run's draws are derived from.
-    complete : bool
-        Whether the result says that every trial was played.
-    shard : Shard
-        Of which part of the run.
+    The run's draws are derived from ``secret``; it is ``complete`` if the result says that every trial was played.
     """
 
     def __init__(
@@ -92,10 +85,7 @@ class Lines:
     def close(self, *, whole: bool) -> None:
         """Say which lines are of no trial, and which trials have no line.
 
-        Parameters
-        ----------
-        whole : bool
-            Whether what the referee dealt was recorded to its end.
+        ``whole`` says that what the referee dealt was recorded to its end.
         """
         for deal_id, (cell, number) in self._turns.items():
             kept, name = self._take(cell, number), f"trial {number} ({deal_id})"
@@ -117,13 +107,7 @@ class Lines:
 
 
 def read_lines(findings: Findings, folder: Path) -> Lines | None:
-    """Read the lines of a run; None where the scenario does not say what of.
-
-    Raises
-    ------
-    OSError
-        If they cannot be read.
-    """
+    """Read the lines of a run; None where the scenario does not say what of. OSError if they cannot be read."""
     try:
         sweep = read_sweep(str(folder / "scenario.toml"))
         played = RunFolder(folder, folder.name)

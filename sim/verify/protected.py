@@ -26,13 +26,7 @@ _PROTECTED = ("protected", "groups")
 
 @dataclass(frozen=True)
 class _Dealt:
-    """A protected column that was dealt.
-
-    Attributes
-    ----------
-    names : what it is called, by deal id.
-    holders : whose it is by the rules, by deal id and by the method that dealt it.
-    """
+    """A column that was dealt: its names by deal id, and who may hold it by deal id and the method that dealt it."""
 
     column: Column
     names: dict[str, str] = field(default_factory=dict)

@@ -26,12 +26,8 @@ _CONTEXT = 24
 def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) -> Iterator[Finding]:
     """Write the report again, and compare: its text always, its figures where they were drawn alike.
 
-    Parameters
-    ----------
-    scripts : sequence of Transcript
-        Which tell on what the run was played: the referee's process drew the figures.
-    notes : list of str
-        Gets what could not be compared.
+    The transcripts tell on what the run was played: the referee's process drew the figures. Notes get what could not be
+    compared.
     """
     result = result_of(folder)
     if result is None or not result.get("files"):

@@ -27,12 +27,7 @@ class SigningKeyError(UserError):
 
 
 def require_sealable(folder: Path, key: Path) -> None:
-    """Refuse a run that has not ended, and a key that is kept in its folder.
-
-    Raises
-    ------
-    NoRun, SigningKeyError
-    """
+    """Refuse a run that has not ended, by NoRun, and a key that is kept in its folder, by SigningKeyError."""
     result = result_of(folder)
     if result is None:
         raise NoRun(f"{folder}: not a run's folder: it has no {_RESULT}")
@@ -43,18 +38,9 @@ def require_sealable(folder: Path, key: Path) -> None:
 
 
 def new_key(path: Path) -> Path:
-    """Make a private key, which its owner alone can read, and beside it the public key that belongs to it.
+    """Make a private key, which its owner alone can read, and beside it the public key, with ``.pub`` behind its name.
 
-    Returns
-    -------
-    Path
-        Of the public key: the private one's with ``.pub`` behind.
-
-    Raises
-    ------
-    SigningKeyError
-        If either file is there already.
-    OSError
+    Returned is the public key's path. Raises SigningKeyError if either file is there already, and OSError.
     """
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -101,12 +87,7 @@ def sign(folder: Path, key: Path) -> Path:
 
 
 def private_key(path: Path) -> Ed25519PrivateKey:
-    """Read an Ed25519 private key in PEM without a password, which its owner alone can read.
-
-    Raises
-    ------
-    SigningKeyError
-    """
+    """Read an Ed25519 private key in PEM without a password, which its owner alone can read; else SigningKeyError."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -124,12 +105,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def public_key(path: Path) -> Ed25519PublicKey:
-    """Read an Ed25519 public key in PEM.
-
-    Raises
-    ------
-    SigningKeyError
-    """
+    """Read an Ed25519 public key in PEM; SigningKeyError if it is none."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -144,19 +120,10 @@ def public_key(path: Path) -> Ed25519PublicKey:
 
 
 def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iterator[Finding]:
-    """Check the signature of a run's result.
+    """Check the signature of a run's result by a public key in PEM; None where nobody asks for a signature.
 
-    Parameters
-    ----------
-    public : Path or None
-        The public key in PEM; None where nobody asks for a signature.
-    notes : list of str
-        Gets a line about a signature that is not checked.
-
-    Raises
-    ------
-    SigningKeyError
-        If the key cannot be read, or is none.
+    Notes get a line about a signature that is not checked. Raises SigningKeyError if the key cannot be read, or is
+    none.
     """
     from cryptography.exceptions import InvalidSignature
 

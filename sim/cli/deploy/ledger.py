@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,6 +135,7 @@ def _print_policies(console: Console, found: Inspection) -> None:
 def _line(record: Record) -> dict[str, Any]:
     """Lay a record out. The ledger holds no exact answer; what is here is what the developer was given, or less."""
     from compliance.ledger.entries import Admission, Terms
+    from sim.scenarios.scenario import plain
 
     frame = {"sequence": record.sequence, "time": _moment(record.time).isoformat(), "chain": record.chain.hex()}
     if isinstance(record, Terms):
@@ -147,7 +147,7 @@ def _line(record: Record) -> dict[str, Any]:
             "developer": record.developer or None,
             "neighbours": record.neighbours,
             "rule": budget.rule,
-            "epsilon": _number(budget.epsilon),
+            "epsilon": plain(budget.epsilon),
             "delta": budget.delta,
         }
     if isinstance(record, Admission):
@@ -166,21 +166,16 @@ def _line(record: Record) -> dict[str, Any]:
         "mechanism": asked.mechanism,
         "neighbours": asked.neighbours,
         "law": loss.law,
-        "epsilon": _number(loss.epsilon),
+        "epsilon": plain(loss.epsilon),
         "delta": loss.delta,
         "multiplier": loss.multiplier or None,
-        "remaining": _number(record.remaining),
+        "remaining": plain(record.remaining),
         "answer": record.reply.answer.hex(),
     }
 
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _number(value: float) -> float | str:
-    """Return what JSON can say: infinity is a word."""
-    return "inf" if math.isinf(value) else value
 
 
 def _figure(value: float) -> str:

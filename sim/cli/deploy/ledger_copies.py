@@ -58,10 +58,7 @@ def place_of(policy: Path) -> DeploymentSection:
 def seal_of(place: DeploymentSection) -> Seal:
     """Read the key that a deployment's ledger is sealed with.
 
-    Raises
-    ------
-    SealError
-        If it is gone: without it no record can be told from a forged one.
+    Raises SealError if it is gone: without it no record can be told from a forged one.
     """
     from compliance.ledger.head import Seal, SealError, load_key
 

@@ -73,13 +73,7 @@ class Question:
 
     @classmethod
     def read(cls, given: object) -> Question:
-        """Check what was asked; absent and null are the same.
-
-        Raises
-        ------
-        ValueError
-            With one line that names the key.
-        """
+        """Check what was asked; absent and null are the same. ValueError with one line that names the key."""
         from fairwall.laws.metric import METRICS, find_metric
 
         if not isinstance(given, dict):
@@ -109,10 +103,7 @@ class Question:
     def answer(self) -> dict[str, float | None]:
         """Compute the sensitivities of all queries together, smooth None without beta; they may be infinite.
 
-        Raises
-        ------
-        ValueError
-            For a group that is smaller than it may be.
+        Raises ValueError for a group that is smaller than it may be.
         """
         from fairwall.laws.sensitivity import Counts, sensitivities
 

@@ -22,7 +22,6 @@ from sim.papers.finding import Finding
 from sim.report.cells import paper_figure
 
 Groups = tuple[int, ...]
-_ROUNDING = 1e-9
 
 
 def alone() -> Finding:

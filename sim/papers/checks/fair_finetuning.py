@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from fairwall.learning.fairness import TAU, leakage
 from sim.datasets import load
-from sim.papers.finding import Finding
+from sim.papers.finding import ROUNDING, Finding, to_rounding
 
-_LAST_BITS = 1e-9
 _GROUP = np.repeat([0, 1], 1000)
 
 
@@ -39,11 +38,7 @@ def pure_groups() -> Finding:
     for labels, group in _tables(8):
         found = leakage(labels, labels, group)
         worst, tables = max(worst, abs(found.w - 1)), tables + 1
-    return Finding(
-        f"W is 1 in all {tables} tables of up to 8 people",
-        "" if worst < _LAST_BITS else f"W is off by {worst:g}",
-        {"tables": tables},
-    )
+    return to_rounding(f"W is 1 in all {tables} tables of up to 8 people", worst, "W is off by", tables=tables)
 
 
 def group_predictor() -> Finding:
@@ -53,11 +48,7 @@ def group_predictor() -> Finding:
         found = leakage(group, labels, group)
         worst = max(worst, abs(found.ppr_gap[0] - 1), abs(found.printed_bound[0] - 1))
         tables += 1
-    return Finding(
-        f"EO, W and the gap are 1 in all {tables} tables of up to 8 people",
-        "" if worst < _LAST_BITS else f"off by {worst:g}",
-        {"tables": tables},
-    )
+    return to_rounding(f"EO, W and the gap are 1 in all {tables} tables of up to 8 people", worst, tables=tables)
 
 
 def smaller_bound() -> Finding:
@@ -103,16 +94,14 @@ def floor_identity() -> Finding:
         found = leakage(_decided(labels, (tpr, tpr), (fpr, fpr)), labels, _GROUP)
         worst = max(worst, abs(found.gap[0] - found.dpi * abs(tpr / 100 + fpr / 100 - 1)), found.eo[0])
         cases += 1
-    return Finding(
-        f"in {cases} cases, to {worst:.0e}", "" if worst < _LAST_BITS else f"off by {worst:g}", {"cases": cases}
-    )
+    return to_rounding(f"in {cases} cases, to {worst:.0e}", worst, cases=cases)
 
 
 def floor_without_guessing() -> Finding:
     """Appendix C: that gap is 0 only where base rates agree or the model is no better than chance."""
     labels = _labels(100, 500)
     found = leakage(_decided(labels, tpr=(80, 80), fpr=(20, 20)), labels, _GROUP)
-    against = found.gap[0] < _LAST_BITS and found.dpi > 0.1
+    against = found.gap[0] < ROUNDING and found.dpi > 0.1
     return Finding(
         "it is 0 where TPR + FPR = 1: as many of either label are decided rightly",
         f"TPR 0.8 and FPR 0.2 in both groups: accuracy {found.accuracy.mean():.0%}, base rates {found.dpi:.0%} apart, "
@@ -149,11 +138,8 @@ def purest_is_worst() -> Finding:
             mixed = abs(right[200:].mean() - right[:200].mean())
             own = [(tprs[a] + 100 - fprs[a]) / 200 for a in (0, 1)]
             over, cases = max(over, mixed - abs(own[1] - own[0])), cases + 1
-    return Finding(
-        f"in {cases} mixtures the expected gap is at most that of pure groups",
-        "" if over < _LAST_BITS else f"a mixture's gap is larger by {over:g}",
-        {"cases": cases},
-    )
+    found = f"in {cases} mixtures the expected gap is at most that of pure groups"
+    return to_rounding(found, over, "a mixture's gap is larger by", cases=cases)
 
 
 def below_threshold() -> Finding:
@@ -220,7 +206,7 @@ def _tables(people: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
 
 
 def _exceeds(holds: str, gap: float, bound: float, case: str) -> Finding:
-    against = gap > bound + _LAST_BITS
+    against = gap > bound + ROUNDING
     return Finding(
         holds,
         f"{case}: gap {gap:.2f}, bound {bound:g}" if against else "",

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from fairwall.laws.local import LOCAL_LAWS, Law, enumerated_loss, split
-from sim.papers.finding import Finding
+from sim.papers.finding import ROUNDING, Finding, to_rounding
 from sim.papers.play import rows
 
 _EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _DOMAINS = (2, 3, 4, 5)
-_ROUNDING = 1e-9
 _FAIRNESS = {"SPD": 0.0, "DI": 1.0, "EOD": 0.0, "OAD": 0.0}
 _UTILITY = ("acc", "f1", "auc", "recall")
 
@@ -30,11 +29,8 @@ def exact_epsilon() -> Finding:
     for name, k, epsilon in itertools.product(("grr", "blh", "rappor", "oue", "ss", "olh"), _DOMAINS, _EPSILONS):
         worst = max(worst, abs(_loss(LOCAL_LAWS[name].law(k, epsilon)) - epsilon))
         cases += 1
-    return Finding(
-        f"the largest log-ratio over all outputs is epsilon, to {worst:.0e}, in {cases} cases",
-        "" if worst < _ROUNDING else f"off by {worst:g}",
-        {"cases": cases},
-    )
+    found = f"the largest log-ratio over all outputs is epsilon, to {worst:.0e}, in {cases} cases"
+    return to_rounding(found, worst, cases=cases)
 
 
 def thresholded_histogram() -> Finding:
@@ -46,7 +42,7 @@ def thresholded_histogram() -> Finding:
         share[epsilon] = loss / epsilon
     return Finding(
         f"the released bits cost {min(share.values()):.2f} to {max(share.values()):.2f} of epsilon",
-        "" if over < _ROUNDING else f"costs {over:g} too much",
+        "" if over <= ROUNDING else f"costs {over:g} too much",
         {"least": min(share.values()), "most": max(share.values())},
     )
 
@@ -74,11 +70,8 @@ def shares_add_up() -> Finding:
         worst = max(worst, abs(sum(shares) - epsilon))
         if len(set(domains)) == 1:
             worst = max(worst, max(abs(share - epsilon / len(domains)) for share in shares))
-    return Finding(
-        f"in {len(cases) * len(_EPSILONS):,} cases, to {worst:.0e}",
-        "" if worst < _ROUNDING else f"off by {worst:g}",
-        {"cases": len(cases) * len(_EPSILONS)},
-    )
+    tried = len(cases) * len(_EPSILONS)
+    return to_rounding(f"in {tried:,} cases, to {worst:.0e}", worst, cases=tried)
 
 
 def one_value_subsets() -> Finding:
@@ -89,11 +82,7 @@ def one_value_subsets() -> Finding:
         if k / (math.exp(epsilon) + 1) < 1.5:
             ours, theirs = law.probabilities()[1], LOCAL_LAWS["grr"].law(k, epsilon).probabilities()[1]
             worst, cases = max(worst, float(np.abs(ours - theirs).max())), cases + 1
-    return Finding(
-        f"the same probabilities in {cases} cases, to {worst:.0e}",
-        "" if worst < _ROUNDING else f"off by {worst:g}",
-        {"cases": cases},
-    )
+    return to_rounding(f"the same probabilities in {cases} cases, to {worst:.0e}", worst, cases=cases)
 
 
 def ratio_at_a_quarter() -> Finding:

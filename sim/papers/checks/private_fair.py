@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon
-from sim.papers.finding import Finding
+from sim.papers.finding import ROUNDING, Finding, to_rounding
 
-_ROUNDING = 1e-9
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 TABLE = {
@@ -87,11 +86,8 @@ def laplace() -> Finding:
         float(np.abs(np.abs(places - shift) - np.abs(places)).max()) * epsilon - epsilon
         for epsilon, shift in itertools.product(_EPSILONS, (0.25, 0.5, 1.0))
     )
-    return Finding(
-        "the log-ratio of densities is at most epsilon, and epsilon itself beyond either mean",
-        "" if worst <= _ROUNDING else f"exceeds epsilon by {worst:g}",
-        {"over": worst},
-    )
+    found = "the log-ratio of densities is at most epsilon, and epsilon itself beyond either mean"
+    return to_rounding(found, worst, "exceeds epsilon by", over=worst)
 
 
 def composition() -> Finding:
@@ -108,7 +104,7 @@ def composition() -> Finding:
     exact = _loss(np.einsum("vi,vj->vij", *coins).reshape(2, -1)) - sum(map(_loss, coins))
     return Finding(
         f"in 19,900 pairs never more than the sum; the sum itself for two randomised responses, to {abs(exact):.0e}",
-        "" if over <= _ROUNDING and abs(exact) < _ROUNDING else f"exceeds the sum by {over:g}",
+        "" if over <= ROUNDING and abs(exact) < ROUNDING else f"exceeds the sum by {over:g}",
         {"pairs": 19_900},
     )
 
@@ -119,7 +115,7 @@ def gaussian() -> Finding:
     for epsilon, delta in itertools.product((0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0), (1e-3, 1e-5, 1e-7)):
         multiplier = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
         true = gaussian_delta(multiplier, epsilon)
-        if true > delta * (1 + _ROUNDING):
+        if true > delta * (1 + ROUNDING):
             over[epsilon, delta] = true
     if not over:
         return Finding("in 21 cases of epsilon up to 20")
@@ -143,11 +139,8 @@ def exponential_mechanism() -> Finding:
             here, there = (np.array(each, float) * epsilon / 2 for each in (scores, np.add(scores, moved)))
             worst = max(worst, float(np.abs(_log_chances(here) - _log_chances(there)).max()) - epsilon)
             cases += 1
-    return Finding(
-        f"in {cases:,} cases the log-ratio is at most epsilon",
-        "" if worst <= _ROUNDING else f"exceeds epsilon by {worst:g}",
-        {"cases": cases},
-    )
+    found = f"in {cases:,} cases the log-ratio is at most epsilon"
+    return to_rounding(found, worst, "exceeds epsilon by", cases=cases)
 
 
 def case_study_numbers() -> Finding:
