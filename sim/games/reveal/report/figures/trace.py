@@ -11,6 +11,7 @@ import numpy as np
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.bounding import metric_range
 from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.figures.curves import capital, people_shown
 from sim.report.drawing import COLOURS, GREY, Figure, legend, svg
 from sim.report.notation import number, setting, symbol
 
@@ -89,7 +90,7 @@ def _answers_figure(cell: ReportCell) -> Figure:
         seen = f"All answers lie between {least} and {most}."
     title = "Answered queries"
     caption = f"{cell_words(cell)}. {seen}{shown}"
-    return Figure("answers", title, _capital(caption), f"Scatter chart. {title}: {caption}", svg("answers", draw))
+    return Figure("answers", title, capital(caption), f"Scatter chart. {title}: {caption}", svg("answers", draw))
 
 
 def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
@@ -118,17 +119,12 @@ def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
         axes.set_ylabel("s")
         legend(axes, [])
 
-    people = first["n"]
-    shown = f"the first {len(true)} of {people:,} people" if people > len(true) else f"all {people:,} people"
+    shown = people_shown(len(true), first["n"])
     marked = (
         f"An orange cross is a person put into the wrong group: {int(wrong.sum())} of {shown}."
         if wrong.any()
-        else f"{_capital(shown)} are put into the right group."
+        else f"{capital(shown)} are put into the right group."
     )
     title = "Reconstructed s, " + ("from noisy answers" if cell.noisy else "from exact answers")
     caption = f"{cell_words(cell)}. Stems are the truth: high for the disadvantaged, 0 for the advantaged. {marked}"
-    return Figure(name, title, _capital(caption), f"Stem chart. {title}: {caption}", svg(name, draw))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return Figure(name, title, capital(caption), f"Stem chart. {title}: {caption}", svg(name, draw))
