@@ -35,7 +35,7 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
             named = [MECHANISMS[cell.mechanism].title] if len(mechanisms) > 1 or len(lines) == 1 else []
             name = ", ".join([*named, *([label] if len(lines) > 1 else [])])
             grouped.setdefault(name, []).append(cell)
-    paper = any(cell.paper is not None and cell.paper.query_error_mean for cell in noisy)
+    paper = any(cell.printed("query_error_mean") for cell in noisy)
 
     def draw(axes: Axes) -> None:
         seen: dict[str, int] = {}
@@ -56,8 +56,7 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
                 axes.plot(
                     [cell.epsilon] * len(medians), medians, ls="", marker=marker, ms=3, mew=0, color=colour, alpha=0.22
                 )
-                if cell.paper is not None and cell.paper.query_error_mean:
-                    printed = cell.paper.query_error_mean
+                if printed := cell.printed("query_error_mean"):
                     axes.plot(cell.epsilon, printed, ls="", marker=marker, ms=8, mfc="none", mec=colour, mew=1.4)
             medians = [max(_median(cell), LEAST_ERROR) for cell in ordered]
             epsilons = [cell.epsilon for cell in ordered]

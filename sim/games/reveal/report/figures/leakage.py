@@ -92,7 +92,7 @@ def _leakage_figure(
     single = len(lines) <= _MANY
     alone = len(lines) == 1 and all("leakage_answers" in cell.summary for cell in cells)
     places = sorted({_place(cell, axis) for cell in cells})
-    paper = any(cell.paper is not None and cell.paper.leakage is not None for cell in cells)
+    paper = any(cell.printed("leakage") is not None for cell in cells)
     what = "number of metric queries, m" if axis == "developer.queries" else symbol(axis)
     features = all("leakage_features" in cell.summary for cell in cells)
     styles = _styles(lines, look)
@@ -105,9 +105,9 @@ def _leakage_figure(
         for x, cell in zip(beside, line, strict=True):
             trials = [(x, trial["leakage"]) for trial in cell.trials if single]
             curves.append(Curve(trials, replace(own, size=3.5), joined=False, style={"mew": 0, "alpha": 0.28}))
-            if cell.paper is not None and cell.paper.leakage is not None:
-                printed = Look(own.colour, "D", hollow=True, size=8)
-                curves.append(Curve([(x, cell.paper.leakage)], printed, joined=False, style={"zorder": 5}))
+            if (printed := cell.printed("leakage")) is not None:
+                mark = Look(own.colour, "D", hollow=True, size=8)
+                curves.append(Curve([(x, printed)], mark, joined=False, style={"zorder": 5}))
         means = [(x, cell.leakage.mean) for x, cell in zip(beside, line, strict=True)]
         curves.append(Curve(means, replace(own, size=5.5), label, style={"lw": 1.8}))
         if alone:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compliance.mechanisms import MECHANISMS
 from fairwall.laws.bounding import metric_range
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import capital, people_shown
@@ -44,9 +43,8 @@ def _telling(cells: Iterable[ReportCell]) -> ReportCell | None:
 def cell_words(cell: ReportCell) -> str:
     """Name a cell in a caption."""
     said = {"developer.queries", "compliance.epsilon", "compliance.mechanism"}
-    noise = f"{MECHANISMS[cell.mechanism].title}, ε = {number(cell.epsilon, 6)}" if cell.noisy else "exact answers"
     rest = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in said]
-    return ", ".join([noise, f"m = {cell.queries:,}", *rest, "first trial"])
+    return ", ".join([cell.noise, f"m = {cell.queries:,}", *rest, "first trial"])
 
 
 def _answers_figure(cell: ReportCell) -> Figure:
