@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from fairwall.game.v1 import reveal_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
-from sim.games.game import Game, Line
+from sim.games.game import Game, later
 from sim.games.reveal import captions, deal, outcome, recompute, record, redecoding, referee, scenario
 from sim.games.reveal.report import columns
-from sim.scenarios.sweep import Sweep
-
-if TYPE_CHECKING:
-    from sim.report.page import Page
-
-
-def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.reveal.report.words import page  # brings the drawing library
-
-    return page(sweep, lines, summary)
-
 
 GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Game(
     name="reveal",
@@ -35,7 +21,7 @@ GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Ga
     outcome=outcome.from_messages,
     recompute=recompute.comparisons,
     tolerance=0.0,  # sums in a fixed order
-    page=_page,
+    page=later("sim.games.reveal.report.words", "page"),  # brings the drawing library
     tables=columns.tables,
     captions=captions.captions,
     headline=columns.LEAKAGE,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +20,7 @@ from sim import datasets
 from sim.datasets import Rows
 from sim.datasets.synthetic import synthetic
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
-from sim.games.reveal.scenario import RevealData, RevealScenario
+from sim.games.reveal.scenario import RevealScenario
 from sim.scenarios.sweep import Cell
 
 _STRATUM_MIN = 3
@@ -57,14 +56,11 @@ class PublicSample:
 class DeveloperCards:
     """The developer's cards.
 
-    Parameters
+    Attributes
     ----------
-    features, labels : ndarray or None
-        The test set's, shape (n, d) and (n,); None where it is hidden.
-    scored : bool
-        Whether the one feature is h0's score.
-    disadvantaged : tuple of int
-        How many people of each of the metric's strata are disadvantaged, where that is public; else empty.
+    features, labels : the test set's, shape (n, d) and (n,); None where it is hidden.
+    scored : whether the one feature is h0's score.
+    disadvantaged : how many people of each of the metric's strata are disadvantaged, where that is public; else empty.
     """
 
     features: NDArray[np.float64] | None
@@ -92,15 +88,7 @@ class RevealDeal:
 
 
 def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> RevealDeal:
-    """Draw the cards of one trial.
-
-    Parameters
-    ----------
-    trial : int
-        The trial's number within its cell. The cards are a function of the cell's scenario, ``seed + trial`` and the
-        secret alone.
-    secret : bytes, optional
-        The run's; without one the seed decides everything.
+    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
 
     Raises
     ------
@@ -150,29 +138,16 @@ def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Rows, Tr
         assert data.scores is not None, "checked when the scenario was read"
         table = synthetic(data.n, data.n0, data.scores, rng)
         return table, None, np.arange(data.n)
-    return _load_split(_Source.of(data))
-
-
-@dataclass(frozen=True)
-class _Source:
-    """What of a data section decides on a table and its split."""
-
-    source: str
-    roles: tuple[tuple[str, str | None], ...]
-    drop: tuple[str, ...]
-    train_share: float
-
-    @classmethod
-    def of(cls, data: RevealData) -> _Source:
-        return cls(data.source, tuple(data.roles.items()), data.drop, data.train_share)
+    return _load_split(data.source, tuple(data.roles.items()), data.drop, data.train_share)
 
 
 @functools.lru_cache(maxsize=4)
-def _load_split(source: _Source) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
-    roles: Mapping[str, str | None] = dict(source.roles)
-    table = datasets.load(source.source, drop=source.drop, include_protected=False, **roles)
+def _load_split(
+    source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...], train_share: float
+) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
+    table = datasets.load(source, drop=drop, include_protected=False, **dict(roles))
     order = np.random.default_rng(0).permutation(len(table.labels))
-    training = np.sort(order[: math.floor(source.train_share * len(order))])
+    training = np.sort(order[: math.floor(train_share * len(order))])
     pool = np.sort(order[len(training) :])
     if not len(training):
         return table, None, pool

@@ -29,16 +29,8 @@ _TRACE_LENGTH = 100
 def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: RevealOutcome) -> list[Line]:
     """Write down one trial, in one line of ``trials.jsonl``.
 
-    Parameters
-    ----------
-    trial : int
-        Its number within the cell.
-
-    Returns
-    -------
-    list of dict
-        Plain values. ``epsilon`` and ``epsilon_spent`` are "inf" where infinite. The first trial of a cell also keeps a
-        ``trace`` for the report's figures.
+    ``epsilon`` and ``epsilon_spent`` are "inf" where infinite. The first trial of a cell also keeps a ``trace`` for the
+    report's figures.
     """
     scenario = cell.scenario
     protected = deal.compliance.protected

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceServicer, add_RevealServiceServicer_to_server
-from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import array_pb2, error_pb2
 from sim.games.game import Watch
-from sim.games.referee import check_queries
+from sim.games.referee import Arrays, announced, check_queries, in_chunks
 from sim.games.reveal.answers import check_size_queries
-from sim.games.reveal.deal import RevealDeal, TrainingTable
+from sim.games.reveal.deal import DeveloperCards, PublicSample, RevealDeal, TrainingTable
 from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
 from sim.games.submissions import take_guess, take_numbers
 from sim.games.table import Table, Trial
@@ -28,23 +27,22 @@ from sim.scenarios.scenario import QUERIES_MAX
 
 @dataclass
 class _RevealTrial(Trial):
-    """A trial of the reveal game."""
-
     deal: RevealDeal
     released: bool = False
     reveal_request: game.SubmitRevealRequest | None = None
-    reveal: RevealGuess | None = None
+    submitted: RevealGuess | None = None
     loss_test: LossTest | None = None
 
     @property
     def ended(self) -> bool:
-        return self.reveal is not None and (self.deal.adversary is None or self.loss_test is not None)
+        return super().ended and (self.deal.adversary is None or self.loss_test is not None)
 
     @property
     def missing(self) -> str:
         dealt_in = self.deal.adversary is not None
-        awaited = {"compliance": self.served, "developer": self.reveal is not None and (self.released or not dealt_in)}
-        if dealt_in and (self.released or self.reveal is None):
+        guessed = self.submitted is not None
+        awaited = {"compliance": self.served, "developer": guessed and (self.released or not dealt_in)}
+        if dealt_in and (self.released or not guessed):
             awaited["adversary"] = self.loss_test is not None
         late = [party for party, done in awaited.items() if not done]
         return " and ".join(late) or "compliance"
@@ -64,23 +62,17 @@ class RevealDealer(RevealServiceServicer):
         add_RevealServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: RevealDeal, seconds: float) -> RevealOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _RevealTrial(deal)
         training = deal.developer.training
         with self.table.changing():
             self._training = {training.digest: training} if training is not None else {}
         self.table.play(trial, seconds)
-        assert trial.reveal is not None, "a trial that ended has a guess"
+        assert trial.submitted is not None, "a trial that ended has a guess"
         assert trial.report is not None, "a trial that is over has compliance's report"
-        check_queries(trial.reveal.size_queries + trial.reveal.queries, trial.report)
-        check_size_queries(trial.reveal.size_queries, trial.report)
-        return RevealOutcome(trial.reveal, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
+        check_queries(trial.submitted.size_queries + trial.submitted.queries, trial.report)
+        check_size_queries(trial.submitted.size_queries, trial.report)
+        return RevealOutcome(trial.submitted, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
 
     # What the parties call. Names are the protocol's.
 
@@ -89,21 +81,15 @@ class RevealDealer(RevealServiceServicer):
         request: game.TakeDeveloperDealRequest,
         context: grpc.ServicerContext,
     ) -> Iterator[game.TakeDeveloperDealResponse]:
-        """RevealDeal to the developer, once compliance serves the trial."""
+        """Deal to the developer, once compliance serves the trial."""
         response = game.TakeDeveloperDealResponse
         trial = self.table.take(_RevealTrial, request.after_deal_id, lambda trial: trial.served)
         if not isinstance(trial, _RevealTrial):
             yield response(turn=trial)
             return
-        cards = trial.deal.developer
-        yield response(deal=_developer_deal(trial.deal))
-        if cards.features is not None:
-            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
-        if cards.labels is not None:
-            yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
-        if cards.public is not None:
-            yield from (response(public_features_chunk=chunk) for chunk in chunks_of(cards.public.features))
-            yield from (response(public_labels_chunk=chunk) for chunk in chunks_of(cards.public.labels))
+        arrays = _arrays(trial.deal.developer)
+        yield response(deal=_developer_deal(trial.deal, arrays))
+        yield from in_chunks(response, arrays)
 
     def GetTrainingTable(
         self,
@@ -116,10 +102,9 @@ class RevealDealer(RevealServiceServicer):
             table = self._training.get(request.training_digest)
         if table is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
-        announced = game.TrainingTable(features=header_of(table.features), labels=header_of(table.labels))
-        yield response(table=announced)
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(table.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(table.labels))
+        arrays = _rows(table)
+        yield response(table=game.TrainingTable(**announced(arrays)))
+        yield from in_chunks(response, arrays)
 
     def SubmitReveal(
         self, request: game.SubmitRevealRequest, context: grpc.ServicerContext
@@ -133,14 +118,14 @@ class RevealDealer(RevealServiceServicer):
             accuracy_base, accuracies = _accuracies(request, labelled=trial.deal.developer.labels is not None)
             if not 0 <= request.max_prediction_change <= 1:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.reveal = RevealGuess(
+            trial.submitted = RevealGuess(
                 baseline=take_guess(request.baseline, (people,)),
                 guess=take_guess(request.guess, (people,)),
                 targeted=_targets(request.targeted, people),
                 polarity_known=request.polarity_known,
-                reconstruction=take_numbers(request.reconstruction, people)
-                if request.HasField("reconstruction")
-                else None,
+                reconstruction=(
+                    take_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None
+                ),
                 queries=request.queries,
                 size_queries=request.size_queries,
                 max_prediction_change=request.max_prediction_change,
@@ -161,7 +146,7 @@ class RevealDealer(RevealServiceServicer):
         """Let the adversary at the developer's model."""
         with self.table.changing():
             trial = self.table.playing(_RevealTrial, request.deal_id)
-            if trial.deal.adversary is None or trial.reveal is None:
+            if trial.deal.adversary is None or trial.submitted is None:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.released = True
             return game.ReleaseModelResponse()
@@ -171,7 +156,7 @@ class RevealDealer(RevealServiceServicer):
         request: game.TakeAdversaryDealRequest,
         context: grpc.ServicerContext,
     ) -> Iterator[game.TakeAdversaryDealResponse]:
-        """RevealDeal to the adversary, once the model is released."""
+        """Deal to the adversary, once the model is released."""
         response = game.TakeAdversaryDealResponse
         trial = self.table.take(
             _RevealTrial,
@@ -183,17 +168,16 @@ class RevealDealer(RevealServiceServicer):
             return
         cards = trial.deal.adversary
         assert cards is not None, "just waited for"
+        arrays = _rows(cards)
         yield response(
             deal=game.AdversaryDeal(
                 deal_id=trial.deal.deal_id,
                 attack=trial.deal.scenario.adversary.attack[0],
                 disadvantaged_rows=cards.disadvantaged_rows,
-                features=header_of(cards.features),
-                labels=header_of(cards.labels),
+                **announced(arrays),
             )
         )
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+        yield from in_chunks(response, arrays)
 
     def SubmitLossTest(
         self,
@@ -212,7 +196,18 @@ class RevealDealer(RevealServiceServicer):
             return game.SubmitLossTestResponse()
 
 
-def _developer_deal(deal: RevealDeal) -> game.DeveloperDeal:
+def _rows(table: TrainingTable | PublicSample) -> Arrays:
+    return {"features": table.features, "labels": table.labels}
+
+
+def _arrays(cards: DeveloperCards) -> Arrays:
+    """Name the arrays that the developer is dealt: a hidden test set's are not among them."""
+    own = {"features": cards.features, "labels": cards.labels}
+    public = {f"public_{name}": rows for name, rows in _rows(cards.public).items()} if cards.public is not None else {}
+    return {name: rows for name, rows in (own | public).items() if rows is not None}
+
+
+def _developer_deal(deal: RevealDeal, arrays: Arrays) -> game.DeveloperDeal:
     scenario, cards = deal.scenario, deal.developer
     told, sample = "precision" in scenario.developer.knows, cards.public
     return game.DeveloperDeal(
@@ -232,11 +227,8 @@ def _developer_deal(deal: RevealDeal) -> game.DeveloperDeal:
         base_model=game.BASE_MODEL_IDENTITY if cards.scored else game.BASE_MODEL_LOGISTIC,
         training_digest=cards.training.digest if cards.training is not None else "",
         release_model=deal.adversary is not None,
-        features=header_of(cards.features) if cards.features is not None else None,
-        labels=header_of(cards.labels) if cards.labels is not None else None,
         public_disadvantaged_rows=sample.disadvantaged_rows if sample is not None else 0,
-        public_features=header_of(sample.features) if sample is not None else None,
-        public_labels=header_of(sample.labels) if sample is not None else None,
+        **announced(arrays),
     )
 
 

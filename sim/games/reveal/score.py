@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +33,15 @@ def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
 class RevealScore:
     """A guess, scored.
 
-    Parameters
+    Attributes
     ----------
-    leakage, baseline_leakage : float
-        Balanced accuracy in percent, with the answers and without any query.
-    recovered : int
-        How many people are guessed right.
-    targeted, targeted_recovered : int
-        How many the strategy set out to reveal, and how many of these are guessed right.
-    exact : bool
-        Whether everybody is guessed right.
-    leakage_by_size, leakage_by_person : float or None
-        For a partition alone: the leakage once the developer takes the smaller group for the disadvantaged one (None
-        where the groups are alike in size), and once it learns of one person, the first, which group is theirs.
+    leakage, baseline_leakage : balanced accuracy in percent, with the answers and without any query.
+    recovered : how many people are guessed right.
+    targeted, targeted_recovered : how many the strategy set out to reveal, and how many of these are guessed right.
+    exact : whether everybody is guessed right.
+    leakage_by_size, leakage_by_person : for a partition alone: the leakage once the developer takes the smaller group
+        for the disadvantaged one (None where the groups are alike in size), and once it learns of one person, the
+        first, which group is theirs.
     """
 
     leakage: float
@@ -131,13 +127,5 @@ def score_partition(
         inside = np.flatnonzero(stratum & targeted)
         if len(inside) and guess[inside[0]] != protected[inside[0]]:
             by_person[inside] = 1 - guess[inside]
-    return RevealScore(
-        leakage=best.leakage,
-        baseline_leakage=best.baseline_leakage,
-        recovered=best.recovered,
-        targeted=best.targeted,
-        targeted_recovered=best.targeted_recovered,
-        exact=best.exact,
-        leakage_by_size=plain.leakage if polarity_known else None,
-        leakage_by_person=leakage(by_person, protected),
-    )
+    by_size = plain.leakage if polarity_known else None
+    return replace(best, leakage_by_size=by_size, leakage_by_person=leakage(by_person, protected))

@@ -12,13 +12,7 @@ from sim.transcripts.messages import Cards, Session
 
 
 class BaseModel:
-    """Gives the base model's scores in the trials of a session, and trains it once for each training table.
-
-    Parameters
-    ----------
-    session : Session
-        Has the tables that base models are trained on.
-    """
+    """Gives the base model's scores in the trials of a session, and trains it once for each training table."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -27,15 +21,8 @@ class BaseModel:
     def scores(self, dealt: Cards, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
         """Give its scores on the test set, shape (people,), and how far they may be from those that the developer had.
 
-        Parameters
-        ----------
-        rows : ndarray, shape (models, people)
-            What was predicted, the first query first.
-
-        Returns
-        -------
-        tuple or None
-            None where its training table is not stored.
+        None where its training table is not stored. ``rows``, of shape (models, people), are what was predicted, the
+        first query first.
         """
         cards, digest = dealt.arrays or {}, dealt.deal.training_digest
         if "features" not in cards:

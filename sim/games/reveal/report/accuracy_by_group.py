@@ -14,16 +14,12 @@ from sim.report.notation import setting, symbol
 class LossTestRow:
     """The loss test on one kind of data.
 
-    Parameters
+    Attributes
     ----------
-    data : str
-        The swept values that the data depend on; empty where none is swept.
-    models : int
-        How many distinct trials it was made in: what is asked about fairness afterwards does not change the model.
-    advantaged, disadvantaged : Estimate
-        Share of right decisions on each group's public rows, in percent.
-    gap : Estimate
-        Mean size of their difference, in points.
+    data : the swept values that the data depend on; empty where none is swept.
+    models : how many distinct trials it was made in: what is asked about fairness afterwards does not change the model.
+    advantaged, disadvantaged : share of right decisions on each group's public rows, in percent.
+    gap : mean size of their difference, in points.
     """
 
     data: str
@@ -44,14 +40,9 @@ def loss_test_rows(cells: Sequence[ReportCell]) -> tuple[LossTestRow, ...]:
             if "gap_base" in trial:
                 accuracies = 100 * trial["accuracy_advantaged"], 100 * trial["accuracy_disadvantaged"]
                 found.setdefault(data, set()).add((trial["seed"], *accuracies))
-    return tuple(_row(data, sorted(tests)) for data, tests in found.items())
-
-
-def _row(data: str, tests: Sequence[tuple[int, float, float]]) -> LossTestRow:
-    return LossTestRow(
-        data=data,
-        models=len(tests),
-        advantaged=estimate([advantaged for _, advantaged, _ in tests], PERCENT),
-        disadvantaged=estimate([disadvantaged for _, _, disadvantaged in tests], PERCENT),
-        gap=estimate([abs(advantaged - disadvantaged) for _, advantaged, disadvantaged in tests], PERCENT),
-    )
+    rows = []
+    for data, tests in found.items():
+        _, advantaged, disadvantaged = zip(*sorted(tests), strict=True)
+        gaps = [abs(one - other) for one, other in zip(advantaged, disadvantaged, strict=True)]
+        rows.append(LossTestRow(data, len(tests), *(estimate(of, PERCENT) for of in (advantaged, disadvantaged, gaps))))
+    return tuple(rows)

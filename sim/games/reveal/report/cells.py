@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.scenario import RevealFigure, RevealScenario
 from sim.report.cells import Trial, best_of_each, paper_figure, scenario_of
 from sim.report.estimates import PERCENT, POINTS, Estimate, estimate
-from sim.report.notation import as_float
+from sim.report.notation import as_float, number
 from sim.scenarios.sweep import Sweep
 
 
@@ -20,18 +21,8 @@ from sim.scenarios.sweep import Sweep
 class ReportCell:
     """A cell that at least one trial was played of.
 
-    Parameters
-    ----------
-    swept : mapping
-        Swept values by dotted key.
-    scenario : Scenario
-        With the swept values in place.
-    summary : mapping
-        Its entry of the run's summary.
-    trials : sequence of mapping
-        Its lines of ``trials.jsonl``.
-    paper : RevealFigure or None
-        What a paper printed about it.
+    ``scenario`` has the swept values in place, ``summary`` is its entry of the run's summary, and ``trials`` are its
+    lines of ``trials.jsonl``.
     """
 
     swept: Mapping[str, Any]
@@ -59,6 +50,11 @@ class ReportCell:
     def noisy(self) -> bool:
         """Whether noise was added to the answers."""
         return math.isfinite(self.epsilon)
+
+    @property
+    def noise(self) -> str:
+        """Its mechanism and budget, in words."""
+        return f"{MECHANISMS[self.mechanism].title}, ε = {number(self.epsilon, 6)}" if self.noisy else "exact answers"
 
     @property
     def leakage(self) -> Estimate:
@@ -89,6 +85,10 @@ class ReportCell:
     def trace(self) -> Mapping[str, Any] | None:
         """What was kept of its first trial, for figures."""
         return next((trial["trace"] for trial in self.trials if trial.get("trace")), None)
+
+    def printed(self, key: str) -> float | None:
+        """Give a number that a paper printed of it, if one did."""
+        return getattr(self.paper, key, None)
 
     def mean(self, key: str) -> float:
         """Average a field over the trials."""

@@ -14,19 +14,14 @@ from sim.report.notation import number, setting
 class UntilKnown:
     """Cells without noise that are alike in all but the number of queries.
 
-    Parameters
+    Attributes
     ----------
-    played : mapping of str to str
-        What tells these cells from others: swept values by dotted key, as they are written.
-    fewest : int or None
-        The fewest answers, size query included, with which everybody was known in every trial; where the strategy stops
-        by itself, the most that a trial took. None where no number that was tried was enough.
-    tried : int
-        The most answers that were tried.
-    bound : int
-        No strategy can do with fewer: log2 C(n, n0) over the bits of an answer.
-    printed : int or None
-        The number of queries for which a paper prints that everybody was known; without the size query.
+    played : what tells these cells from others: swept values by dotted key, as they are written.
+    fewest : the fewest answers, size query included, with which everybody was known in every trial; where the strategy
+        stops by itself, the most that a trial took. None where no number that was tried was enough.
+    tried : the most answers that were tried.
+    bound : no strategy can do with fewer: log2 C(n, n0) over the bits of an answer.
+    printed : for how many queries a paper prints that everybody was known; without the size query.
     """
 
     played: Mapping[str, str]
@@ -51,15 +46,8 @@ def asked(cell: Mapping[str, Any]) -> str:
 def until_known(cells: Sequence[ReportCell]) -> tuple[UntilKnown, ...]:
     """Find for each strategy the fewest exact answers with which everybody was known in every trial.
 
-    Parameters
-    ----------
-    cells : sequence of ReportCell
-        Those with noise are left out.
-
-    Returns
-    -------
-    tuple of UntilKnown
-        Empty where there is nothing to compare: a single cell, or nobody who ever knew everybody.
+    Cells with noise are left out. There are no rows where there is nothing to compare: a single cell, or nobody who
+    ever knew everybody.
     """
     exact = [cell for cell in cells if not cell.noisy and "answers_bound" in cell.summary]
     groups: dict[tuple[tuple[str, str], ...], list[ReportCell]] = {}
@@ -70,7 +58,7 @@ def until_known(cells: Sequence[ReportCell]) -> tuple[UntilKnown, ...]:
     rows = []
     for alike, group in groups.items():
         enough = [cell.summary["answers_most"] for cell in group if cell.summary["exact"] == len(cell.trials)]
-        printed = [cell.queries for cell in group if cell.paper is not None and cell.paper.leakage == 100]
+        printed = [cell.queries for cell in group if cell.printed("leakage") == 100]
         played = {key: text for key, text in alike if key in told_apart}
         rows.append(
             UntilKnown(

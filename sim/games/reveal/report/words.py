@@ -109,7 +109,7 @@ def _settings(sweep: Sweep, cells: Sequence[ReportCell]) -> list[Term]:
 
 def _card(cell: ReportCell, colour: str) -> Card:
     asked = plural(int(cell.summary["answers_most"]), "answer")
-    title = f"{MECHANISMS[cell.mechanism].title}, ε = {number(cell.epsilon, 6)}" if cell.noisy else "Exact answers"
+    title = cell.noise if cell.noisy else "Exact answers"
     if cell.targeted == 1:
         hits = sum(trial["targeted_recovered"] for trial in cell.trials)
         rate = target_rate(cell.summary)

@@ -11,15 +11,12 @@ from matplotlib.lines import Line2D
 
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell
-from sim.games.reveal.report.figures.curves import curves_of
+from sim.games.reveal.report.figures.curves import LEAST_ERROR, curves_of, ticks_at, values_of
 from sim.report.drawing import DASHES, GREY, INCHES, MARKERS, Figure, Look, hollow, legend, svg
 from sim.report.notation import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_LEAST_ERROR = 1e-6
-"""Smaller errors are rounding: they do not decide the scale of a figure."""
 
 
 def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
@@ -29,7 +26,7 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
     if len(places) < 2 or not any(_median(cell) for cell in noisy):
         return
     # No error, and what rounding leaves of it, have no place on a logarithmic axis: they stand at its end.
-    rounded = any(_median(cell) < _LEAST_ERROR for cell in noisy)
+    rounded = any(_median(cell) < LEAST_ERROR for cell in noisy)
     lines = curves_of(noisy, without=("compliance.epsilon", "compliance.mechanism"))
     grouped: dict[str, list[ReportCell]] = {}
     mechanisms = dict.fromkeys(cell.mechanism for cell in noisy)
@@ -38,7 +35,7 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
             named = [MECHANISMS[cell.mechanism].title] if len(mechanisms) > 1 or len(lines) == 1 else []
             name = ", ".join([*named, *([label] if len(lines) > 1 else [])])
             grouped.setdefault(name, []).append(cell)
-    paper = any(cell.paper is not None and cell.paper.query_error_mean for cell in noisy)
+    paper = any(cell.printed("query_error_mean") for cell in noisy)
 
     def draw(axes: Axes) -> None:
         seen: dict[str, int] = {}
@@ -52,27 +49,26 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
             ordered = sorted(line, key=lambda cell: cell.epsilon)
             for cell in ordered:
                 medians = [
-                    max(trial["query_error_median"], _LEAST_ERROR)
+                    max(trial["query_error_median"], LEAST_ERROR)
                     for trial in cell.trials
                     if trial["query_error_median"] is not None
                 ]
                 axes.plot(
                     [cell.epsilon] * len(medians), medians, ls="", marker=marker, ms=3, mew=0, color=colour, alpha=0.22
                 )
-                if cell.paper is not None and cell.paper.query_error_mean:
-                    printed = cell.paper.query_error_mean
+                if printed := cell.printed("query_error_mean"):
                     axes.plot(cell.epsilon, printed, ls="", marker=marker, ms=8, mfc="none", mec=colour, mew=1.4)
-            medians = [max(_median(cell), _LEAST_ERROR) for cell in ordered]
+            medians = [max(_median(cell), LEAST_ERROR) for cell in ordered]
             epsilons = [cell.epsilon for cell in ordered]
             axes.plot(epsilons, medians, color=colour, lw=1.8, ls=dash, marker=marker, ms=5.5, label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
         if rounded:
-            axes.set_ylim(bottom=_LEAST_ERROR / 3)
+            axes.set_ylim(bottom=LEAST_ERROR / 3)
         axes.axhline(1, color=GREY, lw=0.9, ls=":")
-        axes.set_xticks(places, [number(place, 6) for place in places])
+        axes.set_xticks(places, list(ticks_at(places).values()))
         axes.minorticks_off()
-        axes.yaxis.set_major_formatter(lambda value, _: number(value) if value >= 2 * _LEAST_ERROR else _least(value))
+        axes.yaxis.set_major_formatter(lambda value, _: number(value) if value >= 2 * LEAST_ERROR else _least(value))
         axes.set_xlabel("privacy budget of a trial, ε")
         axes.set_ylabel("error of an answer, median")
         extra = [Line2D([], [], color=GREY, lw=0.9, ls=":", label="1: the widest possible gap")]
@@ -84,18 +80,15 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
     title = "Error of the answers against the privacy budget"
     caption = "Median size of the error, on logarithmic axes. Light marks are single trials, lines their medians." + (
         " An error of 1 is as large as a gap can be: answers above the dotted line say nothing."
-        + (f" Errors below {number(_LEAST_ERROR)} stand at {number(_LEAST_ERROR)}: rounding." if rounded else "")
+        + (f" Errors below {number(LEAST_ERROR)} stand at {number(LEAST_ERROR)}: rounding." if rounded else "")
         + (" Hollow marks are the paper's printed averages, in the colour and shape of their cell." if paper else "")
     )
-    values = "; ".join(
-        f"{label}: " + ", ".join(f"{number(_median(cell))} at ε = {number(cell.epsilon, 6)}" for cell in line)
-        for label, line in grouped.items()
-    )
+    values = values_of(grouped, lambda cell: f"{number(_median(cell))} at ε = {number(cell.epsilon, 6)}")
     yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", svg("error", draw, tall))
 
 
 def _least(value: float) -> str:
-    return f"≤ {number(_LEAST_ERROR)}" if value >= _LEAST_ERROR / 2 else ""
+    return f"≤ {number(LEAST_ERROR)}" if value >= LEAST_ERROR / 2 else ""
 
 
 def _median(cell: ReportCell) -> float:

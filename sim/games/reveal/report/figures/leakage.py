@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
 
 import numpy as np
-from matplotlib.lines import Line2D
 
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell
-from sim.games.reveal.report.figures.curves import by_mechanism, curves_of
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, Look, hollow, legend, svg
+from sim.games.reveal.report.figures.curves import by_mechanism, curves_of, ticks_at, values_of
+from sim.report.drawing import BLACK, COLOURS, DASHES, MARKERS, Figure, Look, hollow
+from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
 from sim.report.notation import as_float, number, symbol
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MANY = 3
 """Beyond so many lines a figure shows no single trials; and so many mechanisms have a figure each."""
+_COIN = Level(50, "50%: a coin")
 
 
 def leakage_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
@@ -93,63 +91,53 @@ def _leakage_figure(
     cells = [cell for line in lines.values() for cell in line]
     single = len(lines) <= _MANY
     alone = len(lines) == 1 and all("leakage_answers" in cell.summary for cell in cells)
-    logarithmic = axis == "compliance.epsilon"
     places = sorted({_place(cell, axis) for cell in cells})
-    paper = any(cell.paper is not None and cell.paper.leakage is not None for cell in cells)
+    paper = any(cell.printed("leakage") is not None for cell in cells)
     what = "number of metric queries, m" if axis == "developer.queries" else symbol(axis)
-
     features = all("leakage_features" in cell.summary for cell in cells)
-    unasked = "features alone" if features else "no query asked"
     styles = _styles(lines, look)
-
-    def draw(axes: Axes) -> None:
-        axes.axhline(50, color=GREY, lw=0.9, ls=":")
-        baseline = [np.mean([c.baseline.mean for c in cells if _place(c, axis) == place]) for place in places]
-        axes.plot(places, baseline, color=BLACK, lw=1.3, ls=(0, (6, 3)), label=unasked)
-        if logarithmic:
-            axes.set_xscale("log")
-        for i, (label, line) in enumerate(lines.items()):
-            colour, marker, dash = styles[label].colour, styles[label].marker, styles[label].dash
-            beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
-            for x, cell in zip(beside, line, strict=True):
-                trials = [trial["leakage"] for trial in cell.trials] if single else []
-                axes.plot([x] * len(trials), trials, ls="", marker=marker, ms=3.5, mew=0, color=colour, alpha=0.28)
-                if cell.paper is not None and cell.paper.leakage is not None:
-                    axes.plot(x, cell.paper.leakage, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
-            means = [cell.leakage.mean for cell in line]
-            axes.plot(beside, means, color=colour, lw=1.8, ls=dash, marker=marker, ms=5.5, label=label)
-            if alone:
-                answers = [cell.summary["leakage_answers"] for cell in line]
-                axes.plot(beside, answers, color=COLOURS[2], lw=1.3, ls="--", marker="^", ms=4.5, label="answers alone")
-        axes.set_ylim(math.floor((lowest - 3) / 5) * 5, 103)
-        axes.set_xlabel(what)
-        axes.set_ylabel("leakage, %")
-        if logarithmic or len(places) <= 12:
-            axes.set_xticks(places, [number(place, 6) for place in places])
-            axes.minorticks_off()
-        extra = [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")]
-        if paper:
-            extra.append(hollow("D", "printed in the paper"))
-        legend(axes, extra)
+    baseline = [(x, float(np.mean([c.baseline.mean for c in cells if _place(c, axis) == x]))) for x in places]
+    unasked = "features alone" if features else "no query asked"
+    curves = [Curve(baseline, Look(BLACK, "", (0, (6, 3))), unasked, style={"lw": 1.3})]
+    for i, (label, line) in enumerate(lines.items()):
+        own = styles[label]
+        beside = [_beside(_place(cell, axis), i, len(lines), places, axis) for cell in line]
+        for x, cell in zip(beside, line, strict=True):
+            trials = [(x, trial["leakage"]) for trial in cell.trials if single]
+            curves.append(Curve(trials, replace(own, size=3.5), joined=False, style={"mew": 0, "alpha": 0.28}))
+            if (printed := cell.printed("leakage")) is not None:
+                mark = Look(own.colour, "D", hollow=True, size=8)
+                curves.append(Curve([(x, printed)], mark, joined=False, style={"zorder": 5}))
+        means = [(x, cell.leakage.mean) for x, cell in zip(beside, line, strict=True)]
+        curves.append(Curve(means, replace(own, size=5.5), label, style={"lw": 1.8}))
+        if alone:
+            answers = [(x, cell.summary["leakage_answers"]) for x, cell in zip(beside, line, strict=True)]
+            curves.append(Curve(answers, Look(COLOURS[2], "^", "--", size=4.5), "answers alone", style={"lw": 1.3}))
 
     heading = f"Leakage against {'queries' if axis == 'developer.queries' else what}, {of}"
     seen = ("Light marks are single trials, lines their means. " if single else "Lines are means over trials. ") + (
         "Only leakage above the dashed line shows that answers gave something away."
     )
-    printed = " Hollow diamonds are the paper's printed figures." if paper else ""
+    hollow_ones = " Hollow diamonds are the paper's printed figures." if paper else ""
     apart = " Lines are set a little apart to be seen." if len(lines) > 1 else ""
-    values = "; ".join(
-        f"{label}: " + ", ".join(f"{cell.leakage.mean:.1f}% at {number(_place(cell, axis), 6)}" for cell in line)
-        for label, line in lines.items()
+    values = values_of(lines, lambda cell: f"{cell.leakage.mean:.1f}% at {number(_place(cell, axis), 6)}")
+    few = axis == "compliance.epsilon" or len(places) <= 12
+    return line_plot(
+        name,
+        heading,
+        seen + hollow_ones + apart,
+        f"Line chart. {heading}. Mean leakage, {values}.",
+        [[Panel(curves, [_COIN])]],
+        Axis(what, log=axis == "compliance.epsilon", ticks=ticks_at(places) if few else None),
+        [Axis("leakage, %", low=math.floor((lowest - 3) / 5) * 5, high=103)],
+        more=[hollow("D", "printed in the paper")] if paper else [],
     )
-    alt = f"Line chart. {heading}. Mean leakage, {values}."
-    return Figure(name, heading, seen + printed + apart, alt, svg(name, draw))
 
 
-def _beside(place: float, line: int, lines: int, places: Sequence[float], logarithmic: bool) -> float:
+def _beside(place: float, line: int, lines: int, places: Sequence[float], axis: str) -> float:
     """Set the marks of a line a little beside their place, so that no line hides another."""
     step = 0.02 * (line - (lines - 1) / 2)
-    if logarithmic:
+    if axis == "compliance.epsilon":
         return place * math.exp(step * math.log(places[-1] / places[0]))
     return place + step * (places[-1] - places[0])
 
@@ -163,28 +151,14 @@ def _target_figures(cells: Sequence[ReportCell], axis: str, look: Mapping[str, L
     if not lines:
         return
     places = sorted({_place(cell, axis) for line in lines.values() for cell in line})
-    logarithmic = axis == "compliance.epsilon"
 
     def right(cell: ReportCell) -> float:
         return 100.0 * float(cell.summary[key])
 
-    def draw(axes: Axes) -> None:
-        if balanced:
-            axes.axhline(50, color=GREY, lw=0.9, ls=":")
-        if logarithmic:
-            axes.set_xscale("log")
-        for i, (label, line) in enumerate(lines.items()):
-            beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
-            own = look[line[0].mechanism]
-            style: dict[str, Any] = {"color": own.colour, "ls": own.dash, "marker": own.marker}
-            axes.plot(beside, list(map(right, line)), lw=1.8, ms=5.5, label=label, **style)
-        axes.set_ylim(min(45.0, *(right(cell) - 3 for line in lines.values() for cell in line)), 103)
-        axes.set_xlabel(symbol(axis))
-        axes.set_ylabel("target right, either group, %" if balanced else "target right, % of trials")
-        axes.set_xticks(places, [number(place, 6) for place in places])
-        axes.minorticks_off()
-        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")] if balanced else [])
-
+    curves = []
+    for i, (label, line) in enumerate(lines.items()):
+        points = [(_beside(_place(cell, axis), i, len(lines), places, axis), right(cell)) for cell in line]
+        curves.append(Curve(points, replace(look[line[0].mechanism], size=5.5), label, style={"lw": 1.8}))
     title = "How often the person aimed at is guessed right"
     what = (
         "The mean of the shares of either group that are guessed right, so that naming the larger group for everybody "
@@ -192,9 +166,14 @@ def _target_figures(cells: Sequence[ReportCell], axis: str, look: Mapping[str, L
         if balanced
         else "The share of the trials in which that person’s group is guessed right; in all of them it was the same."
     )
-    caption = f"{what} Lines are set a little apart to be seen."
-    values = "; ".join(
-        f"{label}: " + ", ".join(f"{right(cell):.1f}% at {number(_place(cell, axis), 6)}" for cell in line)
-        for label, line in lines.items()
+    lowest = min(45.0, *(right(cell) - 3 for line in lines.values() for cell in line))
+    values = values_of(lines, lambda cell: f"{right(cell):.1f}% at {number(_place(cell, axis), 6)}")
+    yield line_plot(
+        "target",
+        title,
+        f"{what} Lines are set a little apart to be seen.",
+        f"Line chart. {title}, {values}.",
+        [[Panel(curves, [_COIN] if balanced else [])]],
+        Axis(symbol(axis), log=axis == "compliance.epsilon", ticks=ticks_at(places)),
+        [Axis(f"target right, {'either group, %' if balanced else '% of trials'}", low=lowest, high=103)],
     )
-    yield Figure("target", title, caption, f"Line chart. {title}, {values}.", svg("target", draw))

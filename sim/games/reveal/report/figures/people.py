@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.games.reveal.report.cells import ReportCell, rank
+from sim.games.reveal.report.figures.curves import capital, people_shown
 from sim.games.reveal.report.figures.trace import cell_words
 from sim.report.drawing import BLACK, COLOURS, Figure, legend, svg
 
@@ -45,12 +46,10 @@ def _figure(name: str, cell: ReportCell) -> Figure:
         axes.set_axis_off()
         legend(axes, [])
 
-    people = int(cell.trials[0]["n"])
-    shown = f"the first {len(group)} of {people:,} people" if people > len(group) else f"all {people:,} people"
+    shown = people_shown(len(group), int(cell.trials[0]["n"]))
     title = "Who was found out, " + ("from noisy answers" if cell.noisy else "from exact answers")
     said = f"{cell_words(cell)}. {int(wrong.sum())} of {shown} {'is' if wrong.sum() == 1 else 'are'} guessed wrong."
     small = f"{int((wrong & (group == 0)).sum())} of the {int((group == 0).sum())} disadvantaged"
-    caption = f"{said} A ring is a wrong guess: of {small}, and else of the advantaged."
-    caption = caption[:1].upper() + caption[1:]
+    caption = capital(f"{said} A ring is a wrong guess: of {small}, and else of the advantaged.")
     inches = (5.4, 0.9 + 0.36 * (int(down.max()) + 1))
     return Figure(name, title, caption, f"Grid of people. {title}: {caption}", svg(name, draw, inches))

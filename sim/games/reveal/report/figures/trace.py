@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compliance.mechanisms import MECHANISMS
 from fairwall.laws.bounding import metric_range
 from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.figures.curves import capital, people_shown
 from sim.report.drawing import COLOURS, GREY, Figure, legend, svg
 from sim.report.notation import number, setting, symbol
 
@@ -43,9 +43,8 @@ def _telling(cells: Iterable[ReportCell]) -> ReportCell | None:
 def cell_words(cell: ReportCell) -> str:
     """Name a cell in a caption."""
     said = {"developer.queries", "compliance.epsilon", "compliance.mechanism"}
-    noise = f"{MECHANISMS[cell.mechanism].title}, ε = {number(cell.epsilon, 6)}" if cell.noisy else "exact answers"
     rest = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in said]
-    return ", ".join([noise, f"m = {cell.queries:,}", *rest, "first trial"])
+    return ", ".join([cell.noise, f"m = {cell.queries:,}", *rest, "first trial"])
 
 
 def _answers_figure(cell: ReportCell) -> Figure:
@@ -89,7 +88,7 @@ def _answers_figure(cell: ReportCell) -> Figure:
         seen = f"All answers lie between {least} and {most}."
     title = "Answered queries"
     caption = f"{cell_words(cell)}. {seen}{shown}"
-    return Figure("answers", title, _capital(caption), f"Scatter chart. {title}: {caption}", svg("answers", draw))
+    return Figure("answers", title, capital(caption), f"Scatter chart. {title}: {caption}", svg("answers", draw))
 
 
 def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
@@ -118,17 +117,12 @@ def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
         axes.set_ylabel("s")
         legend(axes, [])
 
-    people = first["n"]
-    shown = f"the first {len(true)} of {people:,} people" if people > len(true) else f"all {people:,} people"
+    shown = people_shown(len(true), first["n"])
     marked = (
         f"An orange cross is a person put into the wrong group: {int(wrong.sum())} of {shown}."
         if wrong.any()
-        else f"{_capital(shown)} are put into the right group."
+        else f"{capital(shown)} are put into the right group."
     )
     title = "Reconstructed s, " + ("from noisy answers" if cell.noisy else "from exact answers")
     caption = f"{cell_words(cell)}. Stems are the truth: high for the disadvantaged, 0 for the advantaged. {marked}"
-    return Figure(name, title, _capital(caption), f"Stem chart. {title}: {caption}", svg(name, draw))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return Figure(name, title, capital(caption), f"Stem chart. {title}: {caption}", svg(name, draw))

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.lines import Line2D
 
-from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell, best_attacks
+from sim.games.reveal.report.figures.curves import LEAST_ERROR, by_mechanism, median_error, values_of
 from sim.report.drawing import BLACK, GREY, Figure, Look, legend, svg
 from sim.report.notation import number
-
-_LEAST_ERROR = 1e-6
-"""Smaller errors are rounding."""
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,30 +20,28 @@ if TYPE_CHECKING:
 
 def tradeoff_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
     """Draw the best attack's leakage against the median error of an answer."""
-    points = [cell for cell in best_attacks(cells) if _error(cell) is not None and cell.targeted > 1]
-    told = [error for cell in points if (error := _error(cell)) is not None and error > _LEAST_ERROR]
+    points = [cell for cell in best_attacks(cells) if median_error(cell) is not None and cell.targeted > 1]
+    told = [error for cell in points if (error := median_error(cell)) is not None and error > LEAST_ERROR]
     if len(points) < 2 or not told:
         return
     # An error of 0 has no place on a logarithmic axis: it gets one to the left of all others.
     nothing = min(told) / 4
-    least = min(max(_error(cell) or 0.0, nothing) for cell in points)
-    lines: dict[str, list[ReportCell]] = {}
-    for cell in points:
-        lines.setdefault(cell.mechanism, []).append(cell)
+    least = min(max(median_error(cell) or 0.0, nothing) for cell in points)
+    lines = by_mechanism(points)
     baseline = float(np.mean([cell.baseline.mean for cell in points]))
 
     def draw(axes: Axes) -> None:
         axes.set_xscale("log")
         axes.axhline(50, color=GREY, lw=0.9, ls=":")
         axes.axhline(baseline, color=BLACK, lw=1.1, ls=(0, (6, 3)), label="before asking")
-        for mechanism, line in lines.items():
-            style = look[mechanism]
+        for label, line in lines.items():
+            style = look[line[0].mechanism]
             ordered = sorted(line, key=lambda cell: cell.epsilon)
-            places = [max(_error(cell) or 0.0, nothing) for cell in ordered]
+            places = [max(median_error(cell) or 0.0, nothing) for cell in ordered]
             leaked = [cell.leakage.mean for cell in ordered]
             axes.plot(
                 places, leaked, color=style.colour, marker=style.marker, ls=style.dash, lw=1.2, ms=7,
-                label=MECHANISMS[mechanism].title,
+                label=label,
             )  # fmt: skip
             # All of them would hide one another where everybody is known.
             ends = zip((places[0], places[-1]), (leaked[0], leaked[-1]), (ordered[0], ordered[-1]), strict=True)
@@ -72,17 +67,9 @@ def tradeoff_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> I
         "A point for each mechanism and ε, the least and greatest of which stand beside it: the best attack of those "
         "played. Down and to the left is better: less given away, answers that are closer."
     )
-    values = "; ".join(
-        f"{MECHANISMS[name].title}: "
-        + ", ".join(
-            f"{cell.leakage.mean:.1f}% at error {number(_error(cell))} (ε = {number(cell.epsilon, 6)})" for cell in line
-        )
-        for name, line in lines.items()
+    values = values_of(
+        lines,
+        lambda cell: f"{cell.leakage.mean:.1f}% at error {number(median_error(cell))} (ε = {number(cell.epsilon, 6)})",
     )
     drawn = svg("tradeoff", draw, (9.0, 4.6))
     yield Figure("tradeoff", title, caption, f"Scatter chart. {title}. {values}.", drawn, wide=True)
-
-
-def _error(cell: ReportCell) -> float | None:
-    error = cell.summary.get("query_error_median")
-    return None if error is None else float(error)
