@@ -18,24 +18,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a privacy audit says of a subject.
+    """What a privacy audit says of a subject, by name, that claims a privacy loss at a delta for a session.
 
-    Parameters
+    Attributes
     ----------
-    subject : str
-        Its name.
-    setting : Setting
-        What it was asked.
-    claimed, delta : float
-        The privacy loss that it claims for a session.
-    exact : float or None
-        The true loss at this delta, the worst over all neighbouring counts; None where nobody has worked it out.
-    exact_counts : tuple of int or None
-        The (n0, n1) that have it.
-    level : float
-        The probability of accusing a sound subject, over all looks.
-    evidence : Evidence
-        What sampling found.
+    exact : the true loss at this delta, the worst over all neighbouring counts; None where nobody has worked it out.
+    exact_counts : the (n0, n1) that have it.
+    level : the probability of accusing a sound subject, over all looks.
+    evidence : what sampling found.
     """
 
     subject: str
@@ -72,22 +62,14 @@ def audit(
     seed: int,
     on_look: Callable[[int, float], None] = lambda _look, _lower: None,
 ) -> Verdict:
-    """Audit a subject's privacy.
+    """Audit a subject's privacy; the same seed gives the same verdict.
 
     Parameters
     ----------
-    name : str
-        For the verdict.
-    subject, setting : Subject, Setting
-        From `catalogue.prepare`, or one's own.
-    level : float
-        Family-wise: the probability of accusing a sound subject in this audit.
-    samples : int
-        The most sessions on one data set.
-    seed : int
-        The same seed gives the same verdict.
-    on_look : callable
-        Called after each look with its number and the best bound so far.
+    subject, setting : from `catalogue.prepare`, or one's own.
+    level : family-wise: the probability of accusing a sound subject in this audit.
+    samples : the most sessions on one data set.
+    on_look : called after each look with its number and the best bound so far.
     """
     generator = np.random.default_rng(seed)
     worst = worst_loss(subject, setting.metric, setting.n, setting.queries)

@@ -48,32 +48,19 @@ class Counts:
 
 @dataclass
 class Bets:
-    """Bets against a claim.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        What is claimed.
-    """
+    """Bets against a claim of (epsilon, delta)-privacy."""
 
     epsilon: float
     delta: float
     _bets: list[tuple[float, NDArray[np.int64]]] = field(default_factory=list)
 
     def place(self, here: NDArray[np.bool_], there: NDArray[np.bool_], counts: Counts) -> Counts:
-        """Bet on an event in fresh sessions.
+        """Bet on an event in fresh sessions, and return its counts with these sessions.
 
         Parameters
         ----------
-        here, there : ndarray of bool
-            Whether it happened in each session on the data set, and on the neighbour; shape (sessions,).
-        counts : Counts
-            What is known of it from sessions before these.
-
-        Returns
-        -------
-        Counts
-            With these sessions.
+        here, there : whether it happened in each session on the data set, and on the neighbour; shape (sessions,).
+        counts : what is known of it from sessions before these.
         """
         for start in range(0, len(here), _TOGETHER):
             x, y = here[start : start + _TOGETHER], there[start : start + _TOGETHER]

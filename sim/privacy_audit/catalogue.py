@@ -28,20 +28,9 @@ class PrivacyAuditError(UserError):
 
 @dataclass(frozen=True)
 class Setting:
-    """What a subject is asked in a privacy audit.
+    """What a subject is asked in a privacy audit of n people: ``queries`` models, in each of ``batches`` in a session.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    n : int
-        People in the data set.
-    queries : int
-        m, the models in a batch.
-    epsilon, delta : float
-        What a batch is asked for at.
-    batches : int
-        How often the batch is asked for in a session.
+    Epsilon and delta are of one batch.
     """
 
     metric: str = "sp"
@@ -54,16 +43,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to audit.
+    """Something to audit: ``about`` it is one line on a twin's fault, or on what a sibling does right.
 
-    Parameters
-    ----------
-    about : str
-        One line: a twin's fault, or what a sibling does right.
-    make : twins.Maker
-        From its name and an epsilon to the subject.
-    setting : Setting
-        Where a twin's fault shows; for the others, something usual.
+    The setting is where a twin's fault shows; for the others, something usual.
     """
 
     about: str
@@ -229,9 +211,8 @@ def prepare(
     PrivacyAuditError
         For an unknown name, something out of range, or what the subject does not answer or does not claim.
     """
-    changes = {"metric": metric, "n": n, "queries": queries, "epsilon": epsilon, "delta": delta}
-    changes["batches"] = batches
-    changes = {key: value for key, value in changes.items() if value is not None}
+    said = {"metric": metric, "n": n, "queries": queries, "epsilon": epsilon, "delta": delta, "batches": batches}
+    changes = {key: value for key, value in said.items() if value is not None}
     setting = replace(_default(name), **changes)  # type: ignore[arg-type]
     try:
         find_metric(setting.metric)

@@ -36,19 +36,13 @@ class Event:
 
     Parameters
     ----------
-    about : str
-        The score in words.
-    score : Score
-        From transcripts, shape (count, numbers), to scores, shape (count,).
-    threshold : float
-        The event is a score of at least this.
-    turned : bool
-        Whether it is likelier on the second data set of the pair than on the first.
-    promise : float
-        How fast a bet against the claim is expected to win with it, on the safe side; where none is, how far below the
-        claim the bound that it gives is expected to be, negative.
-    rates : tuple of float
-        How often it happened where it was chosen: on the data set that it is likelier on, and on the other.
+    about : the score in words.
+    score : from transcripts, shape (count, numbers), to scores, shape (count,).
+    threshold : the event is a score of at least this.
+    turned : whether it is likelier on the second data set of the pair than on the first.
+    promise : how fast a bet against the claim is expected to win with it, on the safe side; where none is, how far
+        below the claim the bound that it gives is expected to be, negative.
+    rates : how often it happened where it was chosen: on the data set that it is likelier on, and on the other.
     """
 
     about: str
@@ -74,16 +68,10 @@ class Event:
 
 
 def learn(first: Vector, second: Vector, known: Score | None, epsilon: float, delta: float) -> Event:
-    """Return the most promising event.
+    """Return the event that promises most against a claim of (epsilon, delta).
 
-    Parameters
-    ----------
-    first, second : Vector
-        Transcripts on the two data sets, the same number each. One half teaches scores, the other chooses among them.
-    known : Score or None
-        The true log-likelihood ratio, if there is one.
-    epsilon, delta : float
-        What is claimed.
+    Of the transcripts on the two data sets, the same number each, one half teaches scores, the other chooses among
+    them and the true log-likelihood ratio, if that is known.
     """
     half = len(first) // 2
     best: Event | None = None

@@ -18,18 +18,10 @@ from fairwall.laws.binomial import lower_limit, upper_limit
 
 
 def epsilon_bound(hits: int, neighbour_hits: int, trials: int, delta: float, level: float) -> float:
-    """Return a lower bound on epsilon from one event, at least 0, that fails at most at this level.
+    """Return a lower bound on epsilon from one event, at least 0, that fails at most at this level, in (0, 1).
 
-    Parameters
-    ----------
-    hits, neighbour_hits : int
-        In how many sessions the event happened: on a data set, and on its neighbour.
-    trials : int
-        Sessions on each of the two, at least 1. Independent of how the event was chosen.
-    delta : float
-        The delta that is claimed beside epsilon.
-    level : float
-        In (0, 1).
+    The event happened in so many of the trials on a data set, and of as many, at least 1, on its neighbour. These are
+    independent of how the event was chosen.
     """
     low = lower_limit(hits, trials, level / 2) - delta
     high = upper_limit(neighbour_hits, trials, level / 2)

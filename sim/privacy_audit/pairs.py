@@ -21,15 +21,7 @@ _RANDOM = 2
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two neighbours and one batch of questions.
-
-    Parameters
-    ----------
-    about : str
-        The pair in words.
-    first, second : Question
-        The same question on the two data sets.
-    """
+    """Two neighbours and one batch of questions: ``about`` says them in words."""
 
     about: str
     first: Question = field(repr=False)
@@ -51,16 +43,7 @@ def least_people(metric: str) -> int:
 def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[Pair, ...]:
     """Return the neighbours on which a metric, its noise or both move most, and a few drawn at random.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    n : int
-        People in all, at least `least_people`.
-    queries : int
-        m, models in the batch.
-    generator : random.Generator
-        For the random ones.
+    There are n people in all, at least `least_people`, and so many queries, models, in the batch.
     """
     if find_metric(metric).binary:
         return _precision(metric, n, queries, generator)

@@ -41,18 +41,12 @@ class Evidence:
 
     Parameters
     ----------
-    lower : float
-        The true epsilon is at least this, or the family-wise level has failed.
-    reach : float
-        The largest bound that the largest look could have given.
-    looks : int
-        Bounds taken, whose shares of the level add up to at most the level.
-    sessions : int
-        Sessions drawn in all.
-    pair, event : str
-        In words, where the best bound comes from.
-    hits, neighbour_hits, trials : int
-        How often the event happened, in how many sessions of that look on each data set.
+    lower : the true epsilon is at least this, or the family-wise level has failed.
+    reach : the largest bound that the largest look could have given.
+    looks : bounds taken, whose shares of the level add up to at most the level.
+    sessions : sessions drawn in all.
+    pair, event : in words, where the best bound comes from.
+    hits, neighbour_hits, trials : how often the event happened, in how many sessions of that look on each data set.
     """
 
     lower: float
@@ -93,22 +87,14 @@ def lower_bound(
     generator: np.random.Generator,
     on_look: Callable[[int, float], None] = lambda _look, _lower: None,
 ) -> Evidence:
-    """Return a lower bound on a subject's epsilon at the delta that it claims.
+    """Return a lower bound on a subject's epsilon at the delta that it claims, from at least one pair of neighbours.
 
     Parameters
     ----------
-    subject : Subject
-        Whom to test; it stops as soon as the bound is above the claim.
-    pairs : sequence of Pair
-        The neighbours to try, at least one.
-    level : float
-        Probability of a bound above the true epsilon, over all looks together.
-    samples : int
-        The most sessions on one data set, at least twice `FIRST`.
-    generator : random.Generator
-        For the sessions.
-    on_look : callable
-        Called after each look with its number and the best bound so far.
+    subject : whom to test; it stops as soon as the bound is above the claim.
+    level : probability of a bound above the true epsilon, over all looks together.
+    samples : the most sessions on one data set, at least twice `FIRST`.
+    on_look : called after each look with its number and the best bound so far.
     """
     claim = subject.claim
     sizes = look_sizes(samples)

@@ -55,16 +55,11 @@ class Batches:
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Any `compliance.mechanisms.Mechanism`, a broken one too.
-    epsilon, delta : float
-        What the batch is asked for at.
-    exact : ExactLoss or None
-        What it really costs, where somebody has worked it out.
-    law : NoiseLaw or None
-        The noise on each answer, where answers are gaps with independent noise.
-    batches : int
-        How many, at least 1. Each is taken to cost as much as the first; `exact` and `law` speak of one alone.
+    mechanism : any `compliance.mechanisms.Mechanism`, a broken one too.
+    epsilon, delta : what the batch is asked for at.
+    exact : what it really costs, where somebody has worked it out.
+    law : the noise on each answer, where answers are gaps with independent noise.
+    batches : how many, at least 1. Each is taken to cost as much as the first; `exact` and `law` speak of one alone.
     """
 
     mechanism: Mechanism
