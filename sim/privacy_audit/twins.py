@@ -79,6 +79,14 @@ class _Pure:
         require_budget(epsilon, delta)
         return pure(epsilon)
 
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        return self._released(question, epsilon, noise)
+
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
+        raise NotImplementedError
+
     def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
         """See `Mechanism.refuses`."""
         return None if self._answers(metric) else f"{self.name} does not answer metric {metric}"
@@ -98,9 +106,7 @@ class Additive(_Pure):
     def _answers(self, metric: str) -> bool:
         return metric == self.only if self.only else is_one_mean(metric)
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
-        """See `Mechanism.release`."""
-        require_budget(epsilon, delta)
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
         values = question.gaps()
         batch = Batch(question.metric, *question.records.counts(question.metric), len(values), epsilon)
         scale = self.scale(batch, question.records.people)
@@ -166,9 +172,7 @@ class Counts(_OfSums):
 
     fault: Literal["free-size", "low-bits"] | None
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
-        """See `Mechanism.release`."""
-        require_budget(epsilon, delta)
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
         m = len(question.predictions)
         n0, _ = question.records.counts(question.metric)
         (sums,) = question.records.group_sums(question.metric, question.predictions)
@@ -194,9 +198,7 @@ class Cube(_OfSums):
 
     fault: Literal["step"] | None
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
-        """See `Mechanism.release`."""
-        require_budget(epsilon, delta)
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
         n0, _ = question.records.counts(question.metric)
         (sums,) = question.records.group_sums(question.metric, question.predictions)
         exact = np.append(float(n0), 2 * sums.sum0 - n0)
@@ -225,9 +227,7 @@ class Cells(_OfSums):
 
     fault: Literal["free-size", "by-group"] | None
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
-        """See `Mechanism.release`."""
-        require_budget(epsilon, delta)
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
         n, values = question.records.people, question.predictions
         cell_of = np.empty(n, dtype=np.intp)
         cell_of[np.argsort(values.mean(axis=0), kind="stable")] = np.arange(n) * self._CELLS // n
@@ -268,9 +268,7 @@ class SparseVector(_Pure):
 
     fault: Literal["silent", "endless"] | None
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
-        """See `Mechanism.release`."""
-        require_budget(epsilon, delta)
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
         moves = global_sensitivity(question.metric, sum(question.records.counts(question.metric)))
         threshold = _laplace(np.zeros(1), moves, epsilon / 2, noise)
         values = question.gaps()
@@ -293,9 +291,7 @@ class PermuteAndFlip(_Pure):
 
     fault: Literal["single"] | None
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
-        """See `Mechanism.release`."""
-        require_budget(epsilon, delta)
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
         gaps = np.abs(question.gaps())
         moves = global_sensitivity(question.metric, sum(question.records.counts(question.metric)))
         exponents = epsilon * (gaps - gaps.min()) / ((1 if self.fault else 2) * moves)
@@ -315,9 +311,7 @@ class Seldom(_Pure):
 
     fault: Literal["few", "exact"] | None
 
-    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
-        """See `Mechanism.release`."""
-        require_budget(epsilon, delta)
+    def _released(self, question: Question, epsilon: float, noise: Noise) -> Release:
         counts, gaps = question.records.counts(question.metric), question.gaps()
         if (self.fault == "few" and min(counts) < 3) or (self.fault is None and noise.bernoulli(0.02, 1)[0]):
             return Release(np.full(gaps.shape, np.nan))
@@ -356,6 +350,11 @@ class _Service:
     def log_ratio(self, _first: Question, _second: Question, _transcripts: NDArray[np.float64]) -> None:
         """Return None: the numbers of a session are not independent, which has to be learned."""
 
+    def _seeded(self, generator: np.random.Generator) -> list[np.random.Generator]:
+        """Make two generators: where the service is broken, of one seed."""
+        seeds = generator.integers(2**63, size=2)
+        return [np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds)]
+
     def _answers(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         return releases(self.mechanism, question, self.epsilon, 0.0, count, generator)
 
@@ -381,8 +380,7 @@ class TwoRequests(_Service):
 
     def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """See `Subject.sessions`."""
-        seeds = generator.integers(2**63, size=2)
-        first, second = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
+        first, second = self._seeded(generator)
         return np.hstack((self._answers(question, count, first), self._answers(_nobody(question), count, second)))
 
 
@@ -399,8 +397,7 @@ class GuessedSeed(_Service):
 
     def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """See `Subject.sessions`."""
-        seeds = generator.integers(2**63, size=2)
-        service, guess = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
+        service, guess = self._seeded(generator)
         answers = self._answers(question, count, service)
         return np.hstack((answers, answers - self._answers(_nobody(question), count, guess)))
 
