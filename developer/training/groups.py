@@ -67,12 +67,9 @@ class GroupSums:
 
 @dataclass(frozen=True)
 class GroupRates:
-    """What one asking tells; entry 0 is the disadvantaged group, entry 1 the advantaged one.
+    """What one asking tells: a group's share of the rows, above 0, and its mean score, in [0, 1].
 
-    Attributes
-    ----------
-    share : of the rows, each above 0.
-    rate : the mean score, in [0, 1].
+    Entry 0 is the disadvantaged group, entry 1 the advantaged one.
     """
 
     share: tuple[float, float]

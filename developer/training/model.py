@@ -68,14 +68,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Step:
-    """One step that read private rows.
-
-    Attributes
-    ----------
-    what : in a few words.
-    epsilon, delta : what it cost by itself.
-    of : whose records it read.
-    """
+    """One step that read private rows: what it did, what it cost by itself, and ``of`` whom the records were."""
 
     what: str
     epsilon: float
@@ -85,14 +78,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model.
-
-    Attributes
-    ----------
-    network : one model.
-    spent : None where nothing is promised.
-    steps : what read private rows, and is promised something.
-    """
+    """A trained model, what it promises, None for nothing, and the steps that read private rows for that."""
 
     network: Ensemble
     spent: Spent | None

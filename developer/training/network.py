@@ -95,12 +95,9 @@ class Accounted:
 
 
 def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Accounted:
-    """Find the noise that spends a network's budget, and account for it.
+    """Find the noise that spends a network's budget on n rows, and account for it.
 
-    Parameters
-    ----------
-    n : how many rows there are.
-    cost : what tellings of the groups cost, as one Gaussian release; 0 for none.
+    ``cost`` is what tellings of the groups cost, as one Gaussian release; 0 for none.
     """
     steps, delta = settings.recipe.steps, budget.delta - OVERFLOW
     rate = min(settings.recipe.batch_size / n, 1.0)

@@ -23,13 +23,9 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """Calibrates a network's scores, and decides 1 from 1/2 on.
+    """Calibrates a network's scores by everybody's curve, and decides 1 from 1/2 on.
 
-    Attributes
-    ----------
-    network : one model.
-    overall : everybody's curve.
-    of_group : the disadvantaged group's and the advantaged one's, by which it then decides.
+    Where there are curves ``of_group``, the disadvantaged one's and the advantaged one's, it decides by these.
     """
 
     network: Ensemble
@@ -74,12 +70,7 @@ def train(task: Task) -> Practised:
 
 
 def curve(counts: NDArray[np.float64]) -> Curve:
-    """Fit a rising curve of the share of label 1.
-
-    Parameters
-    ----------
-    counts : (2, bins), by label and bin of scores, at least 0.
-    """
+    """Fit a rising curve of the share of label 1 to counts by label and bin of scores, (2, bins) and at least 0."""
     from sklearn.isotonic import IsotonicRegression
 
     sizes = counts.sum(0)

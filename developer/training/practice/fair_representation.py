@@ -26,13 +26,7 @@ from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """What is left of rows.
-
-    Attributes
-    ----------
-    norm : to which longer rows are cut, above 0.
-    direction : (d,), of norm 1 or 0, what is taken out.
-    """
+    """What is left of rows, the longer ones cut to a norm above 0, without a direction, (d,), of norm 1 or 0."""
 
     norm: float
     direction: NDArray[np.float64]

@@ -42,14 +42,9 @@ def tell(counts: NDArray[np.float64], multiplier: float, rng: np.random.Generato
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A private network, the counts of its scores, and what both cost.
+    """A private network, the counts of its scores, (1 or 2 groups, 2, BINS) and at least 0, and what both cost.
 
-    Attributes
-    ----------
-    network : one model.
-    counts : (1 or 2 groups, 2, BINS), at least 0.
-    steps : those that read private rows.
-    spent : by all of them together.
+    That is by all steps together which read private rows.
     """
 
     network: Ensemble

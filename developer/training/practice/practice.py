@@ -127,16 +127,7 @@ class Practised:
 
 @dataclass(frozen=True)
 class Practice:
-    """A practice of section VII of [SD].
-
-    Attributes
-    ----------
-    train : trains a network by it.
-    title : in a few words.
-    trades : what it trades, in one line.
-    groups : whether it needs every row's group.
-    public : whether it needs public rows.
-    """
+    """A practice of section VII of [SD], what it trades, and whether it needs every row's group or public rows."""
 
     train: Callable[[Task], Practised]
     title: str

@@ -70,9 +70,7 @@ def train(task: Task) -> Practised:
 def rules(counts: NDArray[np.float64]) -> tuple[Rule, Rule]:
     """Fit the groups' rules for demographic parity.
 
-    Parameters
-    ----------
-    counts : (2, 2, bins), by group, label and bin of scores, at least 0; rounded to whole rows.
+    Counts are by group, label and bin of scores, (2, 2, bins) and at least 0, and are rounded to whole rows.
     """
     from fairlearn.postprocessing import ThresholdOptimizer
     from sklearn.base import BaseEstimator

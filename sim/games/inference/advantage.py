@@ -83,13 +83,10 @@ def measure(
 
     Parameters
     ----------
-    bits, guesses : shape (victims,), each 0 or 1
-    splits : shape (victims,)
-        Which data split a victim belongs to. With fewer than 2 there is no interval but the whole range.
-    level : float
-        In (0, 1): with what probability some of all attacks' intervals may miss.
-    attacks : int
-        How many attacks were tried, at least 1.
+    bits, guesses : (victims,), each 0 or 1.
+    splits : (victims,), which data split each belongs to. With fewer than 2 there is no interval but the whole range.
+    level : in (0, 1): with what probability some of all attacks' intervals may miss.
+    attacks : how many were tried, at least 1.
 
     Raises
     ------

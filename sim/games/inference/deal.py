@@ -168,16 +168,9 @@ def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]
 def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> NDArray[np.int8]:
     """Draw samples of the two distributions from rows of both groups, each 0 or 1 in ``group``, of shape (rows,).
 
-    Parameters
-    ----------
-    purity : float
-        alpha, in [1/2, 1]: the share of group d in distribution d.
-
-    Returns
-    -------
-    ndarray
-        Shape (rows,): 0 or 1, and -1 for a row of neither. With pure groups each row's own group; else as many rows
-        of each distribution as the smaller group has, none in both.
+    The purity is alpha, in [1/2, 1]: the share of group d in distribution d. Given back are 0 or 1, and -1 for a row of
+    neither, of shape (rows,): with pure groups each row's own group; else as many rows of each distribution as the
+    smaller group has, none in both.
     """
     if purity == 1:
         return group.astype(np.int8)

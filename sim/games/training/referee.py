@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from developer.training.play import RATES, Submission
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.game.v1.training_service_pb2_grpc import TrainingServiceServicer, add_TrainingServiceServicer_to_server
-from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.games.game import Watch
-from sim.games.referee import statistics_terms_of
+from sim.games.referee import Arrays, announced, in_chunks, statistics_terms_of
 from sim.games.submissions import take_array
 from sim.games.table import Table, Trial
 from sim.games.training.deal import TrainingDeal
@@ -79,10 +78,8 @@ class TrainingDealer(TrainingServiceServicer):
         if not isinstance(trial, _TrainingTrial):
             yield response(turn=trial)
             return
-        deal = trial.deal
-        yield response(deal=_model_deal(deal))
-        for name, array in deal.dealt.items():
-            yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
+        yield response(deal=_model_deal(trial.deal))
+        yield from in_chunks(response, trial.deal.dealt)
 
     def SubmitModel(
         self, request: training.SubmitModelRequest, context: grpc.ServicerContext
@@ -101,7 +98,7 @@ class TrainingDealer(TrainingServiceServicer):
         self, request: training.TakeCanaryDealRequest, context: grpc.ServicerContext
     ) -> Iterator[training.TakeCanaryDealResponse]:
         """Deal to the adversary, once the model answers, where there are canaries."""
-        response = training.TakeCanaryDealResponse
+        response: Any = training.TakeCanaryDealResponse
         trial = self.table.take(
             _TrainingTrial, request.after_deal_id, lambda trial: trial.model is not None and len(trial.deal.inside) > 0
         )
@@ -109,16 +106,9 @@ class TrainingDealer(TrainingServiceServicer):
             yield response(turn=trial)
             return
         deal = trial.deal
-        yield response(
-            deal=training.CanaryDeal(
-                deal_id=deal.deal_id,
-                terms=deal.terms,
-                features=header_of(deal.canaries.features),
-                labels=header_of(deal.canaries.labels),
-            )
-        )
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(deal.canaries.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(deal.canaries.labels))
+        arrays: Arrays = {"features": deal.canaries.features, "labels": deal.canaries.labels}
+        yield response(deal=training.CanaryDeal(deal_id=deal.deal_id, terms=deal.terms, **announced(arrays)))
+        yield from in_chunks(response, arrays)
 
     def SubmitCanaries(
         self, request: training.SubmitCanariesRequest, context: grpc.ServicerContext
@@ -139,7 +129,6 @@ class TrainingDealer(TrainingServiceServicer):
 
 def _model_deal(deal: TrainingDeal) -> training.ModelDeal:
     purse = deal.compliance.statistics if deal.compliance is not None else None
-    announced: dict[str, Any] = {name: header_of(array) for name, array in deal.dealt.items()}
     return training.ModelDeal(
         deal_id=deal.deal_id,
         seed=deal.seed,
@@ -148,7 +137,7 @@ def _model_deal(deal: TrainingDeal) -> training.ModelDeal:
         statistics=None if purse is None else statistics_terms_of(purse),
         public_rows=deal.public_rows,
         columns=deal.columns,
-        **announced,
+        **announced(deal.dealt),
     )
 
 

@@ -30,10 +30,7 @@ _Lines = dict[str, list[tuple[str, Estimate]]]
 def draw(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line], look: Mapping[str, Look]) -> tuple[Figure, ...]:
     """Draw accuracy at guessing b by attack and defence, and gap and EO, along the swept number if there is one.
 
-    Parameters
-    ----------
-    look : mapping of str to Look
-        Of each defence, as `columns.defence_of` names it.
+    ``look`` has each defence, as `columns.defence_of` names it.
     """
     axis = swept_axis(sweep.scenario.axes, summary)
     return _accuracy(sweep, axis, summary, look), _gaps(sweep, axis, lines, summary, look)
