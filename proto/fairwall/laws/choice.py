@@ -21,7 +21,7 @@ from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.purchases import Purchase, planned, predicted, predicted_with
 from fairwall.laws.response import turning_probability
-from fairwall.laws.standings import SHRUNK, choose, standings, sums_a_stratum
+from fairwall.laws.standings import SHRUNK, choose, standings
 
 _TIE = 1.03
 """Predictions of errors this close say nothing of which is less."""
@@ -219,7 +219,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
             of_size = of_one if scales.size is None else (Laplace(scales.size).median_abs() / _MEDIAN) ** 2
             noise = float((told.halves**2 * of_one + (means - told.centres) ** 2 * of_size).mean())
         else:
-            of_counts = laplace_scales(m * sums_a_stratum(metric), epsilon)
+            of_counts = laplace_scales(m * find_metric(metric).sums_a_stratum, epsilon)
             of_size, of_sums = (
                 (Laplace(scale).median_abs() / _MEDIAN) ** 2 for scale in (of_counts.size, of_counts.sums)
             )

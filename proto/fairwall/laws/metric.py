@@ -145,6 +145,11 @@ class Metric:
         return tuple(dict.fromkeys(part.label for part in self.parts))
 
     @property
+    def sums_a_stratum(self) -> int:
+        """How many sums of one stratum a query needs."""
+        return max(sum(part.label == label for part in self.parts) for label in self.strata)
+
+    @property
     def label(self) -> int | None:
         """The label of the metric's one stratum; None where it looks at everybody, in one stratum or in two."""
         return self.strata[0] if len(self.strata) == 1 else None
@@ -227,38 +232,16 @@ METRICS: dict[str, Metric] = {
 
 
 def find_metric(metric: str) -> Metric:
-    """Return the metric with this key.
-
-    Raises
-    ------
-    ValueError
-        For a key that is not in `METRICS`.
-    """
+    """Return the metric with this key of `METRICS`; ValueError for another one."""
     if metric not in METRICS:
         raise ValueError(f"unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
     return METRICS[metric]
 
 
 def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return whom a metric looks at.
+    """Return whom a metric looks at, from the public labels, shape (n,): the members of its one stratum.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-
-    Returns
-    -------
-    NDArray[np.bool_]
-        Shape (n,), True for the members of the metric's one stratum. Equalized odds looks at two that together hold
-        everybody, and gets everybody; `Metric.parts` tells them apart.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric.
+    Equalized odds looks at two that together hold everybody, and gets everybody; `strata_of` tells them apart.
     """
     return _members(find_metric(metric).label, labels.shape, labels)
 
@@ -266,22 +249,7 @@ def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]:
     """Return whom a metric looks at, stratum by stratum: each of them has groups, and a part of the metric, of its own.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-
-    Returns
-    -------
-    list of NDArray[np.bool_]
-        One or two, each of shape (n,).
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric.
+    The public labels have the shape (n,), and so has each of one stratum or two.
     """
     return [_members(label, labels.shape, labels) for label in find_metric(metric).strata]
 
@@ -293,8 +261,6 @@ def part_values(
 
     Parameters
     ----------
-    metric : str
-        A key of `METRICS`.
     predictions : ndarray of float64
         Shape (m, n), m models' predictions for n people, each in [0, 1].
     labels : ndarray of uint8 or None
@@ -302,8 +268,8 @@ def part_values(
 
     Yields
     ------
-    tuple of NDArray[np.bool_] and NDArray[np.float64]
-        The members, shape (n,), and the values, shape (m, n), in the order of `Metric.parts`.
+    members, values : ndarray
+        Shape (n,) and (m, n), in the order of `Metric.parts`.
 
     Raises
     ------
@@ -326,17 +292,7 @@ def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> N
     matters: ``predictions[:, members]`` comes out of numpy column by column, and adding that up along the rows gives
     other last bits. BLAS products differ by CPU and are not used.
 
-    Parameters
-    ----------
-    members : ndarray of bool
-        Whom to add up, shape (n,).
-    predictions : ndarray of float64
-        Shape (m, n), m models' predictions for n people, or other `part_values`, each in [0, 1].
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (m,).
+    The members have the shape (n,); m models' predictions, or other `part_values`, (m, n), each in [0, 1]; sums (m,).
     """
     chosen = np.flatnonzero(members)
     total = np.empty(len(predictions))

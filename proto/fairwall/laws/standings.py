@@ -120,12 +120,10 @@ def standings(
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
     n : int
         People in the metric's stratum, at least 3; for equalized odds, people.
-    queries, epsilon, delta : int, float, float
-        The batch and its whole budget; epsilon finite.
+    epsilon, delta : float
+        The whole budget of the batch; epsilon finite, delta at least 0 and below 1.
     shares : Shares
         The public range of group shares.
 
@@ -235,12 +233,12 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
     middle = midpoint("abs_sp" if found.absolute else "sp")
     yield MIDPOINT, "pure", lambda batches, _: np.full(batches.gaps.shape, middle)
     for shrinks in (False, True):
-        scales = laplace_scales(m * sums_a_stratum(metric), epsilon)
+        scales = laplace_scales(m * found.sums_a_stratum, epsilon)
         yield "counts" + SHRUNK * shrinks, "pure", _counted(plan, scales, shrinks, gaussian=False)
     if delta:
         multiplier = gaussian_multiplier(epsilon, delta)
         for shrinks in (False, True):
-            scales = gaussian_scales(m * sums_a_stratum(metric), multiplier)
+            scales = gaussian_scales(m * found.sums_a_stratum, multiplier)
             yield "counts-gaussian" + SHRUNK * shrinks, "approximate", _counted(plan, scales, shrinks, gaussian=True)
     yield "randomized-response", "pure", _responded(plan)
     if not found.bounded or found.binary:
@@ -249,12 +247,6 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
     for name, law in MECHANISM_LAWS.items():
         if law.independent and (delta or not law.needs_delta) and epsilon < law.epsilon_below:
             yield name, "approximate" if law.needs_delta else "pure", _added(plan, law, proxy)
-
-
-def sums_a_stratum(metric: str) -> int:
-    """How many sums of one stratum a query needs."""
-    parts = find_metric(metric).parts
-    return max(sum(part.label == label for part in parts) for label in find_metric(metric).strata)
 
 
 def _added(plan: _Plan, public: MechanismLaw, proxy: str) -> _Answers:
