@@ -104,6 +104,9 @@ class RowsNotCompared(UserWarning):
 class AuditClient:
     """Asks a deployment's compliance service about models, and buys sanitised attributes to train them on.
 
+    Whatever it asks may raise `AuditRefused` and `AuditUnavailable`; ValueError is for what cannot be asked, before
+    anything is charged.
+
     Parameters
     ----------
     address : str
@@ -187,8 +190,6 @@ class AuditClient:
         ------
         ValueError
             For what cannot be asked, before anything is asked; for rows that are not compliance's too.
-        AuditRefused
-        AuditUnavailable
         """
         find_metric(metric)
         _check_epsilon(epsilon)
@@ -209,13 +210,7 @@ class AuditClient:
         return answer
 
     def terms(self) -> Terms:
-        """Ask what may be asked, and what is left of the budget. Costs nothing.
-
-        Raises
-        ------
-        AuditRefused
-        AuditUnavailable
-        """
+        """Ask what may be asked, and what is left of the budget. Costs nothing."""
         return self._call(lambda: gaps.terms(self._service, self._data))
 
     def expected_error(self, metric: str, models: int, epsilon: float) -> ExpectedError:
@@ -229,13 +224,6 @@ class AuditClient:
             How many the batch asks about.
         epsilon : float
             What it spends.
-
-        Raises
-        ------
-        ValueError
-            For what cannot be asked, before anything is sent.
-        AuditRefused
-        AuditUnavailable
         """
         find_metric(metric)
         _check_epsilon(epsilon)
@@ -244,14 +232,7 @@ class AuditClient:
         return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
 
     def group_terms(self) -> GroupTerms:
-        """Ask what may be asked by group, and what is left of the budget. Costs nothing.
-
-        Raises
-        ------
-        AuditRefused
-            Also where nothing may be.
-        AuditUnavailable
-        """
+        """Ask what may be asked by group, and what is left of the budget. Costs nothing; refused where nothing may."""
         return self._call(lambda: by_group.terms(self._groups, self._data), " with groups")
 
     def by_group(self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
@@ -291,12 +272,8 @@ class AuditClient:
 
         Raises
         ------
-        ValueError
-            For what cannot be asked; nothing is charged.
         ImportError
             Without SciPy, before anything is sent.
-        AuditRefused
-        AuditUnavailable
         """
         by_group.require_scipy()
         _check_epsilon(epsilon)
@@ -318,16 +295,14 @@ class AuditClient:
     def release_terms(self) -> ReleaseTerms:
         """Ask what attributes may be bought, and what is left of their budget. Costs nothing.
 
-        Raises
-        ------
-        AuditRefused
-        AuditUnavailable
-            Also where the service releases nothing.
+        `AuditUnavailable` also where the service releases nothing.
         """
         return self._call(lambda: sanitised.terms(self._releases, self._data), " with a release")
 
     def release(self, epsilon: float, *, request_id: str | None = None) -> Released:
         """Buy everybody's sensitive attributes, sanitised.
+
+        `AuditUnavailable` also where the service releases nothing.
 
         Parameters
         ----------
@@ -335,14 +310,6 @@ class AuditClient:
             What to spend on each person's attributes together.
         request_id : str, optional
             As in `ask`: the same one again gets the same bits at no cost. Audits and releases share a developer's ids.
-
-        Raises
-        ------
-        ValueError
-            For what cannot be asked, before anything is sent.
-        AuditRefused
-        AuditUnavailable
-            Also where the service releases nothing.
         """
         _check_epsilon(epsilon)
         asked = uuid.uuid4().hex if request_id is None else request_id
@@ -408,12 +375,10 @@ class AuditClient:
         return True
 
     def _no_answer(self, error: grpc.RpcError) -> str:
+        why = error.code().name if isinstance(error, grpc.Call) else "unknown"
         if _lost(error):
-            return (
-                f"no answer from {self._address}: nobody is there, or one side does not accept the other's certificate"
-            )
-        code = error.code().name if isinstance(error, grpc.Call) else "unknown"
-        return f"no answer from {self._address}: {code}"
+            why = "nobody is there, or one side does not accept the other's certificate"
+        return f"no answer from {self._address}: {why}"
 
 
 def _request_id(given: str | None, *, once: bool) -> str | None:

@@ -149,13 +149,7 @@ class ExpectedError:
 
 
 class Audits(AuditServiceStub):
-    """The service's stub; predictions go out as they lie in memory.
-
-    Parameters
-    ----------
-    connection : grpc.Channel
-        To compliance.
-    """
+    """The service's stub, on a channel to compliance; predictions go out as they lie in memory."""
 
     def __init__(self, connection: grpc.Channel) -> None:
         super().__init__(connection)  # type: ignore[no-untyped-call]
@@ -210,8 +204,6 @@ def ask(
     ----------
     request_id : str
         Names this request: the same one again gets the stored answer and costs nothing.
-    metric : str
-        "sp", "abs_sp", "eo" or "abs_eo".
     predictions : ndarray of float64, float32 or uint8, shape (models, people)
         In [0, 1].
     epsilon : float

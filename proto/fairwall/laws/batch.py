@@ -141,13 +141,8 @@ class AskedBatch:
     def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
         """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts.
 
-        Strata are those of the label, where any metric of `metrics` looks at it: a cell then
-        serves all of them.
-
-        Parameters
-        ----------
-        least : int
-            How many people a cell holds at least.
+        Strata are those of the label, where any metric of `metrics` looks at it: a cell, of at least so many people,
+        then serves all of them.
         """
         labels = self.labels
         if any(find_metric(metric).labelled for metric in self.metrics):

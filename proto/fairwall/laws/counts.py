@@ -130,7 +130,7 @@ def shrunk_sums(
 
     Returns
     -------
-    NDArray[np.float64]
+    ndarray
         The mean of nu given what was released, shape (k,).
     """
     n = totals.people
@@ -147,16 +147,12 @@ def expected_sums(
 
     Parameters
     ----------
-    noisy : ndarray of float64
-        u with noise, shape (k,).
-    spread : ndarray of float64
-        The standard deviation of each by chance alone, shape (k,).
+    noisy, spread : ndarray of float64
+        u with noise, and the standard deviation of each by chance alone, shape (k,).
     widest : float
         The largest standard deviation worth considering.
-    scale : float
-        Of the noise, above 0.
-    gaussian : bool
-        Whether the noise is Gaussian rather than Laplace.
+    scale, gaussian : float, bool
+        Of the noise, as of `shrunk_sums`; above 0.
     """
     # A prediction that is the same for everybody tells nothing of A: its u is 0.
     telling = spread > 0

@@ -196,7 +196,7 @@ class Comparison:
         The most favoured group's rate less the group's.
     ratio, ratio_low, ratio_high : ndarray, shape (groups,)
         The group's rate over the most favoured one's; NaN where both are 0.
-    below : ndarray, shape (groups,)
+    below_four_fifths : ndarray, shape (groups,)
         P(the exact ratio is below four fifths).
     """
 
@@ -206,7 +206,7 @@ class Comparison:
     ratio: NDArray[np.float64]
     ratio_low: NDArray[np.float64]
     ratio_high: NDArray[np.float64]
-    below: NDArray[np.float64]
+    below_four_fifths: NDArray[np.float64]
 
 
 def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
@@ -247,10 +247,8 @@ class Pair:
     ----------
     most, least : int
         Which groups they are estimated to be.
-    difference, difference_low, difference_high : float
-        Of the largest rate and the smallest, whoever has them.
-    ratio, ratio_low, ratio_high : float
-        The smallest rate over the largest.
+    difference, ratio : float
+        The largest rate less the smallest, whoever has them, and the smallest over the largest, with their intervals.
     below : float
         P(the exact ratio is below four fifths).
     """

@@ -42,31 +42,15 @@ class Law(Protocol):
         """The probability that an encoding says none or several values, whatever the true one."""
 
     def probabilities(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """List everything that can be released.
+        """List everything that can be released, shape (outputs, k), and P(output | value), same shape.
 
-        Returns
-        -------
-        tuple of NDArray
-            The outputs, shape (outputs, k), and P(output | value), same shape. Columns sum to 1.
-
-        Raises
-        ------
-        ValueError
-            If k is above `ENUMERATED_MAX`.
+        Columns of the second sum to 1. ValueError if k is above `ENUMERATED_MAX`.
         """
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """Return log P(encoded row | value), up to a constant for each row.
+        """Return log P(encoded row | value), up to a constant for each row, of rows as released.
 
-        Parameters
-        ----------
-        encoded : ndarray
-            Shape (n, k), as released.
-
-        Returns
-        -------
-        NDArray[np.float64]
-            Shape (n, k), a column for each value.
+        Both have the shape (n, k): a column for each value.
         """
 
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
@@ -273,15 +257,7 @@ class Flips:
 def enumerated_loss(probabilities: NDArray[np.float64]) -> float:
     """Return the privacy loss of a law whose every output is listed: the largest log-ratio of two columns.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float64
-        P(output | value), shape (outputs, k).
-
-    Returns
-    -------
-    float
-        At least 0; infinite if some value rules out what another allows.
+    Given is P(output | value), shape (outputs, k). Infinite if some value rules out what another allows.
     """
     possible = probabilities[probabilities.max(axis=1) > 0]
     with np.errstate(divide="ignore"):
