@@ -80,54 +80,30 @@ def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: 
 
 def best_for(batch: AskedBatch, allowance: Allowance) -> str:
     """Return the row of `standings` that answers this very batch."""
-    exposed = batch.exposed
-    name = best(batch.metric, batch.people, batch.queries, allowance, exposed)
-    return nearest(batch, name, allowance)
+    return nearest(batch, best(batch.metric, batch.people, batch.queries, allowance, batch.exposed), allowance)
 
 
 def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance) -> bool:
     """Say whether cells that were bought tell nearly as much of a batch's models as a purchase of its own would.
 
-    The best of the purchases counts, by itself: what is free stays free, whatever else is bought.
-
-    Parameters
-    ----------
-    batch : AskedBatch
-        The batch.
-    bought : sequence of Purchase
-        What the account has bought at the allowance's epsilon or more.
-    allowance : Allowance
-        What a purchase of the batch's own might spend.
+    Those were bought at the allowance's epsilon or more, which a purchase of the batch's own might spend. The best of
+    them counts, by itself: what is free stays free, whatever else is bought.
     """
     if not bought or not _may_be_cells(batch):
         return False
     *told, anew = predicted_with(batch, [*bought, planned(batch, allowance.epsilon, allowance.limit)])
-    others = {
-        _COUNTS: _error_of_noise(batch, _COUNTS, allowance),
-        **_contenders(batch, allowance),
-    }
+    others = {_COUNTS: _error_of_noise(batch, _COUNTS, allowance), **_contenders(batch, allowance)}
     del others[CELLS]
     return min(told) <= _FREE_ERROR * min(anew, *others.values())
 
 
 def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
-    """Return which mechanism errs least about this very batch, by its predictions: the one named, or another.
+    """Return which mechanism errs least about this very batch, by its predictions: what `best` has named, or another.
 
     All that contend cost the same, epsilon alone.
 
-    Parameters
-    ----------
-    batch : AskedBatch
-        The batch.
-    name : str
-        What `best` names for it. Only a mechanism that adds noise to gaps, sums or attributes has contenders here.
-    allowance : Allowance
-        Of a finite epsilon.
-
-    Returns
-    -------
-    str
-        A row of `standings`, or cells.
+    It is a row of `standings`, or cells. Only a mechanism that adds noise to gaps, sums or attributes has contenders
+    here; epsilon is finite.
     """
     if name != RESPONSE and not is_purely_noisy(name.removesuffix(SHRUNK)):
         return name

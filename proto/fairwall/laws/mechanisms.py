@@ -41,15 +41,12 @@ _multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
 
 @dataclass(frozen=True)
 class Batch:
-    """What a law may depend on.
+    """What a law may depend on: a metric with one part, m, the whole batch's epsilon and delta.
 
     Attributes
     ----------
-    metric : a key of `fairwall.laws.metric.METRICS` with one part.
     n0, n1 : disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: an attacker assumes
         them.
-    queries : m.
-    epsilon, delta : of the whole batch.
     size_known : whether an earlier batch has bought N0, where that is sold apart.
     shares : for which group shares noise is to be small, and g, what both groups have at least; public.
     """

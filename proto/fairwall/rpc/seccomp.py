@@ -160,10 +160,7 @@ def seal() -> None:
     A filter does not see whether a socket that is to listen was bound, and one that was not listens on any port. So
     whoever serves may do it until it serves.
 
-    Raises
-    ------
-    OSError
-        If it cannot be.
+    OSError if it cannot be.
     """
     numbers = _numbers(_LOOKED_AT, _architecture()[0])
     steps: list[_Step] = [(_LOAD, 0, 0, _AT_NUMBER)]

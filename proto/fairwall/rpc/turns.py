@@ -74,13 +74,7 @@ def enter(referee: str, credentials: Credentials, recorder: Recorder | None) -> 
 
 
 def choose(games: Mapping[game.Game, Play], played: game.Game) -> Play:
-    """Choose how a party plays a game.
-
-    Raises
-    ------
-    UserError
-        If it does not know the game.
-    """
+    """Choose how a party plays a game; UserError if it does not know the game."""
     if played not in games:
         raise UserError(f"the referee plays game {played}, which this version of the party does not know")
     return games[played]

@@ -186,10 +186,7 @@ def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> Ha
 def sizes(mine: int, others: int, settings: Settings) -> tuple[int, int]:
     """Say how many rows a model is trained on and tuned on, of groups of ``mine`` and ``others`` rows.
 
-    Raises
-    ------
-    ValueError
-        If the groups do not hold as many.
+    ValueError if the groups do not hold as many.
     """
     pure = settings.purity == 1
     # Two mixtures of one size n use up alpha n + (1 - alpha) n = n rows of each group.
