@@ -45,7 +45,7 @@ does more:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -250,43 +250,28 @@ def _revealed(
     different: int | None,
 ) -> float:
     promised = one_person(epsilon, delta)
-    noise_on = MECHANISM_LAWS[mechanism].noise_on
+    public = MECHANISM_LAWS[mechanism]
+    noise_on = public.noise_on
     if noise_on == "attributes" or math.isinf(epsilon):
         return promised
     if noise_on == "cells":
         found = max(_of_cells(n, n0, cells, epsilon) for cells in _steps(max(1, n // least_people(epsilon))))
-    else:
-        batches = _laws(mechanism, metric, n, n0, queries, epsilon, delta, shares, different)
-        found = max((_of_noise(law, n, n0, rows) for law, rows in batches), default=0.5)
-    return min(found, promised)
-
-
-def _laws(
-    mechanism: str,
-    metric: str,
-    n: int,
-    n0: int,
-    queries: int,
-    epsilon: float,
-    delta: float,
-    shares: Shares,
-    different: int | None,
-) -> Iterator[tuple[Law, int]]:
-    """Yield what an attacker may choose between: the law of the noise on X in each row, and how many rows there are."""
-    found = find_metric(metric)
-    proxy = metric if len(found.parts) == 1 else "abs_sp"
-    of_people = n0 * (n - n0) / n
-    public = MECHANISM_LAWS[mechanism]
-    rows = queries if public.noise_on == "gaps" else queries * found.sums_a_stratum
+        return min(found, promised)
+    asked = find_metric(metric)
+    proxy = metric if len(asked.parts) == 1 else "abs_sp"
+    rows = queries if noise_on == "gaps" else queries * asked.sums_a_stratum
     numbers = [rows]
-    if public.noise_on in ("cube", "directions"):
+    if noise_on in ("cube", "directions"):
         # A few common directions are as so many models for a cube.
-        public, most = MECHANISM_LAWS["cube"], rows if public.noise_on == "cube" else min(rows, COORDINATES_MAX)
+        public, most = MECHANISM_LAWS["cube"], rows if noise_on == "cube" else min(rows, COORDINATES_MAX)
         numbers = _steps(most) if different is None else [min(different, rows)] * (different > 0)
+    found = 0.5
+    # The attacker chooses between numbers of rows, of which each has the noise of a law on X.
     for number in numbers:
         law = public.error(Batch(proxy, n0, n - n0, number, epsilon, delta, shares=shares))
         assert law is not None, "those that are known add noise"
-        yield _times(law, of_people), number
+        found = max(found, _of_noise(_times(law, n0 * (n - n0) / n), n, n0, number))
+    return min(found, promised)
 
 
 def _steps(most: int) -> list[int]:

@@ -64,7 +64,7 @@ class Standing:
     name : str
         A mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
     guarantee : Guarantee
-        What it promises; the midpoint looks at nothing and promises all.
+        The midpoint's is any: it looks at nothing.
     median_error, mean_error : float
         Of one clamped answer, averaged over group shares and worlds.
     worst_ratio : float
@@ -141,19 +141,13 @@ def standings(
     plan = _Plan(metric, n, queries, epsilon, delta, shares)
     errors = {
         # The noise on N0 is the whole batch's, and what shrinks answers looks at all of them.
-        name: (guarantee, _errors(plan, answers, joined=not name.startswith("counts")))
+        name: (guarantee, *_errors(plan, answers, joined=not name.startswith("counts")))
         for name, guarantee, answers in _contenders(plan)
     }
-    least = errors[MIDPOINT][1].medians
+    least = errors[MIDPOINT][1]
     rows = [
-        Standing(
-            name,
-            guarantee,
-            float(found.medians.mean()),
-            float(found.means.mean()),
-            float((found.medians / least).max()),
-        )
-        for name, (guarantee, found) in errors.items()
+        Standing(name, guarantee, float(medians.mean()), float(means.mean()), float((medians / least).max()))
+        for name, (guarantee, medians, means) in errors.items()
     ]
     return tuple(sorted(rows, key=lambda row: row.median_error))
 
@@ -192,15 +186,8 @@ _Answers = Callable[[_Batches, np.random.Generator], NDArray[np.float64]]
 """Simulates what a mechanism says of batches' signed gaps, before the metric's sign and range."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    """Of clamped answers, for every group share and in both worlds: shape (shares, worlds)."""
-
-    medians: NDArray[np.float64]
-    means: NDArray[np.float64]
-
-
-def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> _Errors:
+def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return medians and means of clamped answers' errors, for every group share and both worlds, (shares, worlds)."""
     absolute = find_metric(plan.metric).absolute
     low, high = metric_range("abs_sp" if absolute else "sp")
     medians, means = [], []
@@ -213,7 +200,7 @@ def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> _Errors:
             errors = np.abs(np.clip(answers(batches, generator), low, high) - truth)
             medians.append(float(np.median(errors)))
             means.append(float(np.mean(errors)))
-    return _Errors(np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS))))
+    return np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS)))
 
 
 def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> _Batches:

@@ -20,7 +20,6 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -231,16 +230,11 @@ def _call(function: str, *arguments: Any) -> int:
     """Call a function of the C library; raise OSError for the error that it sets."""
     if sys.platform != "linux":  # where the same numbers may mean other calls
         raise _Unavailable("only Linux has it")
-    result = int(getattr(_library(), function)(*arguments))
+    result = int(getattr(seccomp.library(), function)(*arguments))
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
     return result
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def _limit(open_files: int | None) -> None:
