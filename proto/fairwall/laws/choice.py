@@ -50,11 +50,7 @@ _COUNTS, _CUBE = "counts", "cube" + SHRUNK
 class Allowance:
     """What a batch may spend, and what it may reveal: one value, made once, which all that choose look at.
 
-    Attributes
-    ----------
-    epsilon : above 0; infinite for exact answers, where nothing is chosen.
-    delta : in [0, 1).
-    limit : what the batch may reveal, and the public range of group shares.
+    Epsilon is above 0, infinite for exact answers, where nothing is chosen, and delta in [0, 1).
     """
 
     epsilon: float

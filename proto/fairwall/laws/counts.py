@@ -57,18 +57,9 @@ def share_of_size(sums: int) -> float:
 
 
 def laplace_scales(sums: int, epsilon: float, *, size_known: bool = False, steps: float = 0.0) -> CountScales:
-    """Return Laplace scales that make a batch epsilon-private.
+    """Return Laplace scales that make a batch of k sums of a stratum epsilon-private; infinite for no noise.
 
-    Parameters
-    ----------
-    sums : int
-        k, how many sums of the stratum are released.
-    epsilon : float
-        Above 0; infinite for no noise.
-    size_known : bool
-        Whether N0 was released before.
-    steps : float
-        By how much rounding to a grid may enlarge the distance of two sums, beside 1/2.
+    N0 may have been released before. Rounding to a grid may enlarge the distance of two sums by `steps`, beside 1/2.
     """
     require_batch(sums, epsilon)
     share = 0.0 if size_known else share_of_size(sums)
@@ -97,14 +88,9 @@ def counts_loss(sums: int, epsilon: float, *, size_known: bool = False, change: 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What is public of the values that a stratum's sums add up.
+    """What is public of the values that a stratum's sums add up: of each model's over all n, shape (k,).
 
-    Parameters
-    ----------
-    people : int
-        n of the stratum.
-    total, variance : ndarray of float64
-        Of each model's values over all n, shape (k,); the variance is the mean square around the mean.
+    The variance is the mean square around the mean.
     """
 
     people: int

@@ -140,16 +140,10 @@ class Table:
         return Share(top, bottom, top_noise, top_noise + rest_noise, everybody, np.ones(groups, np.int64))
 
     def mean(self, sums: NDArray[np.float64], rate: float, people: int, total: float) -> Share:
-        """Return the mean score of each group.
+        """Return the mean score of each group, from how many people there are and their scores' total.
 
-        Parameters
-        ----------
-        sums : ndarray of float64, shape (groups,)
-            Of each score less 1/2, as released.
-        rate : float
-            Of their noise, for one `SUM_STEP`; infinite for none.
-        people, total : int, float
-            How many people there are, and the sum of their scores.
+        Sums, shape (groups,), are of each score less 1/2, as released; the rate is that of their noise, for one
+        `SUM_STEP`, infinite for none.
         """
         groups = self.counts.shape[1]
         (size_noise,) = _noise_of_sums(self.rate, groups, (len(self.counts),))
@@ -299,11 +293,7 @@ def p_values(share: Share) -> NDArray[np.float64]:
     Of exact counts that is the test of two standard deviations (two proportions, pooled), or Fisher's exact test where
     a number that is expected is small. The exact counts are not known: this is the largest p-value but for the 1% least
     likely tables, plus that 1% (Berger and Boos 1994).
-
-    Returns
-    -------
-    ndarray, shape (groups,)
-        NaN for a group of nobody, or of everybody.
+    NaN for a group of nobody, or of everybody.
     """
     exact = len(share.top_noise) == 1 and not share.top_noise.any()
     every = max(len(share.top_noise) // _TABLES, 1)

@@ -45,15 +45,10 @@ _LEAST_NOISE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What is measured of a batch. Public.
+    """What is measured of a batch, and the error to expect of a gap. Public.
 
-    Parameters
-    ----------
-    steps : ndarray of float64
-        What each person counts in each sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h. The first sum
-        is N0 where that is not known.
-    error : float
-        The error to expect of a gap.
+    That is what each person counts in each sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h. The first
+    sum is N0 where that is not known.
     """
 
     steps: NDArray[np.float64]

@@ -42,12 +42,7 @@ Value = Literal["prediction", "correct", "hit"]
 class Part:
     """One thing that a metric adds up over each group. Whoever knows these sums and the counts knows the metric.
 
-    Parameters
-    ----------
-    value : Value
-        What is added up, one number in [0, 1] for each person.
-    label : int or None
-        The label that puts a person into the stratum; None for everybody.
+    The value is one number in [0, 1] for each person, and the label puts a person into the stratum; None for everybody.
     """
 
     value: Value
@@ -86,12 +81,8 @@ class Metric:
 
     Parameters
     ----------
-    name : str
-        The key in `METRICS`, in scenario files and in results.
-    title : str
-        What people call it, in reports.
-    parts : tuple of Part
-        What it is computed from.
+    name, title : str
+        The key in `METRICS`, in scenario files and in results; what people call it, in reports.
     absolute : bool
         Whether gaps lose their sign. This changes the sensitivity.
     binary : bool

@@ -34,14 +34,9 @@ PURCHASES_MAX = 32
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """What one batch has bought.
+    """What one batch has bought: each person's cell, shape (n,), and noisy counts.
 
-    Parameters
-    ----------
-    cell_of : ndarray of intp
-        Each person's cell, shape (n,).
-    counts, variances : ndarray of float64
-        The noisy number of disadvantaged people in each cell, and the variance of its noise, shape (cells,).
+    They are the number of disadvantaged people in each cell, with the variance of its noise, shape (cells,).
     """
 
     cell_of: NDArray[np.intp]

@@ -122,14 +122,8 @@ def noisy_sums(
     Each model has people of its own turned over. In a batch they are the same ones, which changes no answer's law and
     would only make the draws tell less of it.
 
-    Parameters
-    ----------
-    sizes, means : tuple of int, tuple of ndarray of float64
-        Of the disadvantaged and of the advantaged: how many, and each model's mean over them, shape (m,).
-    variance : ndarray of float64
-        Of each model's values within a group, shape (m,).
-    probability : float
-        p.
+    Sizes and means are of the disadvantaged and of the advantaged: how many, and each model's mean over them, shape
+    (m,); the variance, of the same shape, is of its values within a group.
     """
     turned = [generator.binomial(size, probability, mean.size) for size, mean in zip(sizes, means, strict=True)]
     moved = [

@@ -56,14 +56,8 @@ def unsigned(metric: str) -> str:
 class SparseVector:
     """How answers above or below a threshold are drawn.
 
-    Parameters
-    ----------
-    threshold : float
-        What gaps are compared with.
-    threshold_scale, query_scale : float
-        Scales of the Laplace noise, at least 0.
-    positives : int or None
-        After so many yeses nothing more is answered; None for no end.
+    Gaps are compared with the threshold, both with Laplace noise of scales of at least 0. After so many `positives`
+    nothing more is answered; None for no end.
     """
 
     threshold: float

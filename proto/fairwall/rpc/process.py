@@ -43,10 +43,9 @@ class PartyConfig:
     ----------
     run, party : str
         Who it is; the certificate must say the same.
-    referee : str
-        The referee's address, "host:port".
-    listen : str
-        Where to listen, "host:port"; port 0 lets the system choose. Unused by a party that serves nothing.
+    referee, listen : str
+        Where the referee listens, and where to listen, "host:port"; port 0 lets the system choose. Unused by a party
+        that serves nothing.
     authority, certificate, key : str
         PEM texts.
     counterpart : str

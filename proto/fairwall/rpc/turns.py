@@ -88,18 +88,9 @@ def wait_for_the_end(seat: Seat) -> None:
 
 
 def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
-    """Pull deals until the run is over.
+    """Pull deals until the run is over, each with the arrays that it announces, by the names of the announcing fields.
 
-    Parameters
-    ----------
-    take : callable
-        Called with the id of the last deal; returns the stream of parts.
-
-    Yields
-    ------
-    deal : message
-    arrays : dict of str to ndarray
-        The arrays that the deal announces, by the name of the field that announces them.
+    `take` gets the id of the last deal, and returns the stream of parts.
     """
     last = ""
     while True:

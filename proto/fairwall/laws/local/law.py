@@ -61,14 +61,7 @@ class Law(Protocol):
 class Subsets:
     """A subset of `size` values: the true one is in with probability 1 - `missing`, the rest are drawn uniformly.
 
-    Parameters
-    ----------
-    k : int
-        How many values there are, at least 2.
-    size : int
-        omega, in 1 .. k-1.
-    missing : float
-        The probability that the true value is not in the subset, above 0.
+    There are at least 2 values, k, and 1 .. k-1 in a subset, omega; the probability is above 0.
     """
 
     k: int
@@ -116,12 +109,7 @@ class Bits:
     In the papers' letters 1 - `missing` is p and `extra` is q. Both are what goes wrong, so that float64 tells them
     from 0 at any epsilon.
 
-    Parameters
-    ----------
-    k : int
-        How many values there are, at least 2.
-    missing, extra : float
-        Probabilities, above 0 and below 1.
+    There are at least 2 values, and both probabilities are above 0 and below 1.
     """
 
     k: int
@@ -166,16 +154,7 @@ class Bits:
 class Numbers:
     """k independent numbers: the true value's is 1, another's 0, plus Laplace noise of scale 2/epsilon on each.
 
-    The receiver turns them into bits, those above a threshold.
-
-    Parameters
-    ----------
-    k : int
-        How many values there are, at least 2.
-    epsilon : float
-        Above 0.
-    threshold : float
-        In (0, 1).
+    The receiver turns them into bits, those above a threshold in (0, 1). There are at least 2 values.
     """
 
     k: int
@@ -222,13 +201,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Flips:
-    """One of two values: the true one v is released, or the other one, that with probability ``missing[v]``.
-
-    Parameters
-    ----------
-    missing : tuple of float
-        Probabilities, above 0 and below 1.
-    """
+    """One of two values: the true v is released, or the other one, that with probability ``missing[v]``, in (0, 1)."""
 
     missing: tuple[float, float]
     k: int = field(default=2, init=False)
