@@ -130,9 +130,7 @@ class ByGroup:
         frame = pandas.DataFrame.from_records(self.records(over)).drop(columns=[] if self.models > 1 else ["model"])
         frame = frame.set_index(names)
         frame.attrs = {
-            "epsilon_charged": self.epsilon_charged,
-            "epsilon_remaining": self.epsilon_remaining,
-            "epsilon_remaining_now": self.epsilon_remaining_now,
+            **{name: getattr(self, name) for name in ("epsilon_charged", "epsilon_remaining", "epsilon_remaining_now")},
             "worst_pairs": {
                 measure: [self.worst_pair(measure, model, over) for model in range(self.models)]
                 for measure in self.measures
@@ -166,15 +164,7 @@ class ByGroup:
             found = compared(share, joined.compared)
             low, high = share.interval()
             columns |= {measure: share.estimate, f"{measure}_low": low, f"{measure}_high": high}
-            columns |= {
-                f"{measure}_difference": found.difference,
-                f"{measure}_difference_low": found.difference_low,
-                f"{measure}_difference_high": found.difference_high,
-                f"{measure}_ratio": found.ratio,
-                f"{measure}_ratio_low": found.ratio_low,
-                f"{measure}_ratio_high": found.ratio_high,
-                f"{measure}_below_four_fifths": found.below,
-            }
+            columns |= {f"{measure}_{name}": column for name, column in vars(found).items()}
             if measure in _TESTED:
                 columns[f"{measure}_p_value"] = p_values(share)
         for place, values in enumerate(joined.values):
@@ -228,13 +218,7 @@ class _Joined:
 
 
 class Groups(GroupServiceStub):
-    """The service's stub; predictions go out as they lie in memory.
-
-    Parameters
-    ----------
-    connection : grpc.Channel
-        To compliance.
-    """
+    """The service's stub, on a channel to compliance; predictions go out as they lie in memory."""
 
     def __init__(self, connection: grpc.Channel) -> None:
         super().__init__(connection)  # type: ignore[no-untyped-call]
@@ -264,13 +248,7 @@ def require_scipy() -> None:
 
 
 def terms(service: GroupServiceStub, deal_id: str) -> GroupTerms:
-    """Ask what may be asked by group. Costs nothing.
-
-    Raises
-    ------
-    grpc.RpcError
-        If compliance refuses.
-    """
+    """Ask what may be asked by group. Costs nothing. grpc.RpcError if compliance refuses."""
     return _read_terms(_terms(service, deal_id))
 
 
@@ -309,20 +287,13 @@ def count(
     *,
     rows_digest: bytes = b"",
 ) -> ByGroup:
-    """Buy counts by group.
+    """Buy counts by group, of predictions in the shape (models, people); see `AuditClient.count_by_group`.
 
     Parameters
     ----------
     request_id : str or None
         Names this request: the same one again gets the stored answer and costs nothing. None makes it of all that is
         asked.
-    predictions : ndarray of float64, shape (models, people)
-    by : sequence of str
-        The attributes whose values, all together, are the groups.
-    measures : sequence of str
-        Some of `MEASURES`.
-    epsilon : float
-        What to spend on the whole request.
     rows_digest : bytes
         As of `fairwall.client.gaps.ask`.
 

@@ -75,13 +75,7 @@ class Released:
 
 
 def terms(service: ReleaseServiceStub, deal_id: str) -> ReleaseTerms:
-    """Ask what may be bought. Costs nothing.
-
-    Raises
-    ------
-    grpc.RpcError
-        If compliance refuses.
-    """
+    """Ask what may be bought. Costs nothing. grpc.RpcError if compliance refuses."""
     told = service.GetReleaseTerms(wire.GetReleaseTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS)
     return ReleaseTerms(
         people=told.people,
@@ -96,14 +90,9 @@ def terms(service: ReleaseServiceStub, deal_id: str) -> ReleaseTerms:
 
 
 def buy(service: ReleaseServiceStub, deal_id: str, request_id: str, epsilon: float) -> Released:
-    """Buy a release.
+    """Buy a release, of so much epsilon for each person's attributes together.
 
-    Parameters
-    ----------
-    request_id : str
-        Names this request: the same one again gets the same bits and costs nothing.
-    epsilon : float
-        What to spend on each person's attributes together.
+    The same request id again gets the same bits and costs nothing.
 
     Raises
     ------

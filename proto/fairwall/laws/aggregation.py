@@ -47,23 +47,8 @@ def aggregate_loss(
 ) -> float:
     """Return what `aggregate_law` costs a data set with these counts, given the worst deal and predictions.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS` with one part.
-    n0, n1 : int
-        Disadvantaged and advantaged people in the metric's stratum, each at least 1.
-    queries, epsilon : int, float
-        The batch and its budget.
-    block_size : int
-        As for `block_count`.
-    minimum_group : int
-        g. It tells nothing of who is in one block, and the noise does not depend on it.
-
-    Returns
-    -------
-    float
-        At most epsilon; 0 where there are no neighbours.
+    For a metric with one part. At most epsilon; 0 where there are no neighbours. `minimum_group` tells nothing of who
+    is in one block, and the noise does not depend on it.
     """
     blocks = block_count(n0 + n1, block_size)
     scale = aggregate_law(blocks, queries, epsilon).scale

@@ -26,16 +26,8 @@ _Found = TypeVar("_Found")
 class Stratum:
     """People of one label, or all, whom a batch asks about, and what is added up about them.
 
-    Parameters
-    ----------
-    label : int or None
-        Theirs; None for everybody.
-    parts : tuple of int
-        Which of the metric's parts look at them, by their numbers.
-    members : ndarray of bool
-        Who they are, shape (n,).
-    values : ndarray of float64
-        What those parts add up about everybody, all models of one part after those of the other, shape (k, n).
+    `parts` are the numbers of the metric's parts that look at them, and `members` says who they are, shape (n,). The
+    values are what those parts add up about everybody, all models of one part after those of the other, shape (k, n).
     """
 
     label: int | None
@@ -91,16 +83,8 @@ def kept(
 class AskedBatch:
     """One batch, without the protected attributes of whom it is about.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    predictions : ndarray of float64
-        Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1].
-    labels : ndarray of uint8
-        Shape (n,), 0 or 1.
-    metrics : tuple of str
-        All metrics that these people are audited for.
+    At least one model predicts for everybody, shape (m, n), each in [0, 1]; labels are 0 or 1, shape (n,), and
+    `metrics` are all that these people are audited for.
     """
 
     metric: str
@@ -141,13 +125,8 @@ class AskedBatch:
     def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
         """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts.
 
-        Strata are those of the label, where any metric of `metrics` looks at it: a cell then
-        serves all of them.
-
-        Parameters
-        ----------
-        least : int
-            How many people a cell holds at least.
+        Strata are those of the label, where any metric of `metrics` looks at it: a cell, of at least so many people,
+        then serves all of them.
         """
         labels = self.labels
         if any(find_metric(metric).labelled for metric in self.metrics):

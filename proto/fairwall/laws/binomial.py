@@ -8,14 +8,9 @@ are both made of these two.
 
 
 def lower_limit(count: float, trials: float, level: float) -> float:
-    """Return a lower bound on a probability that fails at most at this level.
+    """Return a lower bound on a probability that fails at most at this level, in (0, 1).
 
-    Parameters
-    ----------
-    count, trials : float
-        Hits, in 0 .. trials, and draws. They need not be whole: an effective number of draws may not be.
-    level : float
-        In (0, 1).
+    Hits and draws need not be whole: an effective number of draws may not be.
     """
     if count <= 0:
         return 0.0

@@ -36,13 +36,7 @@ _SLACK = 2.0**-40
 
 
 def metric_range(metric: str) -> tuple[float, float]:
-    """Return the least and the largest value that a metric can take; disparate impact has no largest.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric.
-    """
+    """Return the least and the largest value that a metric can take; disparate impact has no largest."""
     found = find_metric(metric)
     if not found.bounded:
         return 0.0, math.inf
@@ -52,7 +46,7 @@ def metric_range(metric: str) -> tuple[float, float]:
 
 
 def truncation_loss(distance: int, width: int, rate: float) -> float:
-    """Return what one truncated answer costs.
+    """Return what one truncated answer costs, between distance * rate and twice that.
 
     Parameters
     ----------
@@ -62,11 +56,6 @@ def truncation_loss(distance: int, width: int, rate: float) -> float:
         w, the range in steps, at least 1.
     rate : float
         lambda = step / scale, above 0.
-
-    Returns
-    -------
-    float
-        Between distance * rate and twice that.
     """
     grown = math.exp(-rate) * math.expm1(-rate * distance) * math.expm1(-rate * (width - distance))
     return distance * rate + math.log1p(-grown / math.expm1(-rate * (width + 1)))
@@ -75,17 +64,8 @@ def truncation_loss(distance: int, width: int, rate: float) -> float:
 def truncated_scale(distance: int, width: int, step: float, epsilon: float) -> float:
     """Return a scale at which one truncated answer costs epsilon; see `truncation_loss` for distance and width.
 
-    Parameters
-    ----------
-    step : float
-        The grid's, a power of two.
-    epsilon : float
-        Above 0 and finite, for this one answer.
-
-    Returns
-    -------
-    float
-        Between distance * step / epsilon and twice that; 0 where neighbours do not differ.
+    On a grid whose step is a power of two, and for an epsilon above 0 and finite, the scale is between
+    distance * step / epsilon and twice that; 0 where neighbours do not differ.
     """
     if not 0 < epsilon < math.inf:
         raise ValueError("epsilon must be above 0 and finite")

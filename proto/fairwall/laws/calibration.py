@@ -38,10 +38,10 @@ from fairwall.laws.sensitivity import (
 def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group: int = 1) -> Laplace:
     """Return the noise that makes each answer of a batch epsilon-private as a whole.
 
+    Its scale is m * global sensitivity / epsilon, from public numbers alone.
+
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
     n : int
         People in the metric's stratum.
     queries : int
@@ -50,11 +50,6 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group
         Privacy budget of the whole batch, above 0; infinite for no noise.
     minimum_group : int
         g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
-
-    Returns
-    -------
-    Laplace
-        Scale m * global sensitivity / epsilon, from public numbers alone.
 
     Raises
     ------
@@ -66,30 +61,10 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group
 
 
 def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> Cauchy:
-    """Return Attribute-Conceal's noise, on the corrected smooth sensitivity.
+    """Return Attribute-Conceal's noise, on the corrected smooth sensitivity. Arguments and errors as of `laplace_law`.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    n0, n1 : int
-        Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the scale.
-    queries : int
-        m, the size of the batch, at least 1.
-    epsilon : float
-        Privacy budget of the whole batch, above 0; infinite for no noise.
-    minimum_group : int
-        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
-
-    Returns
-    -------
-    Cauchy
-        Scale 6 m S / epsilon, where S is smooth with beta = epsilon / (6 m).
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
+    Its scale is 6 m S / epsilon, where S is smooth with beta = epsilon / (6 m). The counts in the metric's stratum,
+    each at least 1, are secret, and so is the scale.
     """
     require_batch(queries, epsilon)
     # With no limit on epsilon beta would be infinite too; the scale's limit is 0.
@@ -100,15 +75,7 @@ def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, min
 def laplace_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> float:
     """Return what `laplace_law` really costs a data set with these counts: the worst log-ratio to a neighbour.
 
-    Returns
-    -------
-    float
-        m * local sensitivity / scale, at most epsilon; 0 where there are no neighbours.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
+    That is m * local sensitivity / scale, at most epsilon; 0 where there are no neighbours.
     """
     scale = laplace_law(metric, n0 + n1, queries, epsilon, minimum_group).scale
     change = local_sensitivity(metric, n0, n1, minimum_group=minimum_group)
@@ -118,24 +85,9 @@ def laplace_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, mi
 
 
 def cauchy_loss(shift: float, scale: float, other_scale: float) -> float:
-    """Return the largest log-ratio of two Cauchy laws.
+    """Return the largest log-ratio of two Cauchy laws whose locations are apart by a shift, in both directions.
 
-    Parameters
-    ----------
-    shift : float
-        Distance between the two locations.
-    scale, other_scale : float
-        The two scales, both above 0.
-
-    Returns
-    -------
-    float
-        At least 0, and the same in both directions.
-
-    Raises
-    ------
-    ValueError
-        For a scale that is not above 0.
+    ValueError for a scale that is not above 0.
     """
     if not (scale > 0 and other_scale > 0):
         raise ValueError("both scales must be above 0")
@@ -145,15 +97,7 @@ def cauchy_loss(shift: float, scale: float, other_scale: float) -> float:
 def conceal_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> float:
     """Return what `conceal_law` really costs a data set with these counts: the worst log-ratio to a neighbour.
 
-    Returns
-    -------
-    float
-        At most sqrt(2)/6 * epsilon; 0 where there are no neighbours.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
+    That is at most sqrt(2)/6 * epsilon; 0 where there are no neighbours.
     """
     scale = conceal_law(metric, n0, n1, queries, epsilon, minimum_group).scale
     n = n0 + n1
@@ -172,21 +116,7 @@ def printed_laplace_scale(n: int, queries: int, epsilon: float) -> float:
     """Return the Laplace scale of Theorem 5 as printed, (m/2 + m/(n-1)) / epsilon, for the report's comparison.
 
     The paper uses it for statistical parity, where it is right, and with the same n for equal opportunity, where it is
-    too small. It protects nobody here.
-
-    Parameters
-    ----------
-    n : int
-        People in the test set, at least 2.
-    queries : int
-        m, at least 1.
-    epsilon : float
-        Above 0.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
+    too small. It protects nobody here. ValueError for fewer than 2 people in the test set, and as of `laplace_law`.
     """
     require_batch(queries, epsilon)
     if not n >= 2:
@@ -197,21 +127,7 @@ def printed_laplace_scale(n: int, queries: int, epsilon: float) -> float:
 def printed_conceal_scale(n0: int, n1: int, queries: int, epsilon: float) -> float:
     """Return the Cauchy scale of Algorithm 3 and Theorem 7 as printed, for the report's comparison.
 
-    It is too small for n0 = 1, and where n0 is not the minority. It protects nobody here.
-
-    Parameters
-    ----------
-    n0, n1 : int
-        Disadvantaged and advantaged people, each at least 1.
-    queries : int
-        m, at least 1.
-    epsilon : float
-        Above 0.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
+    It is too small for n0 = 1, and where n0 is not the minority. It protects nobody here. Errors as of `conceal_law`.
     """
     require_batch(queries, epsilon)
     require_groups(n0, n1)

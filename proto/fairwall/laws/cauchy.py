@@ -54,12 +54,7 @@ class Tuning:
 def largest_alpha(beta: float, epsilon: float) -> float:
     """Return the largest alpha that is epsilon-private for one query of any metric.
 
-    Parameters
-    ----------
-    beta : float
-        Smoothness, above 0 and below epsilon.
-    epsilon : float
-        One query's budget, above 0. Of more than 500 only 500 are used.
+    Beta is above 0 and below epsilon, of which no more than 500 is used.
     """
     e = min(epsilon, _EXPONENT_MAX)
     if not 0 < beta < e:
@@ -79,8 +74,6 @@ def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEF
         A key of `fairwall.laws.metric.METRICS` that is bounded.
     n : int
         People in the metric's stratum; for a metric that is no difference of means, the people.
-    queries : int
-        m, the size of the batch, at least 1.
     epsilon : float
         Privacy budget of the whole batch, above 0 and finite.
     shares : Shares
@@ -107,16 +100,9 @@ def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEF
 
 
 def tuned_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES) -> Cauchy:
-    """Return the noise of one query of a batch, for a metric with one stratum.
+    """Return the noise of one query of a batch, for a metric with one part; none for an infinite epsilon. See `tune`.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS` with one part.
-    n0, n1 : int
-        Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the scale.
-    queries, epsilon, shares : int, float, Shares
-        As for `tune`; an infinite epsilon means no noise.
+    The counts in the metric's stratum, each at least g, are secret, and so is the scale.
     """
     require_batch(queries, epsilon)
     n, g = n0 + n1, shares.minimum_group

@@ -91,10 +91,7 @@ class Cuts:
 def cells_scale(epsilon: float) -> float:
     """Return the scale of the noise on each cell that makes a release epsilon-private: 1 / epsilon, rounded up.
 
-    Raises
-    ------
-    ValueError
-        For an epsilon that is not finite and above 0.
+    ValueError for an epsilon that is not finite and above 0.
     """
     if not 0 < epsilon < math.inf:
         raise ValueError("epsilon must be above 0 and finite")
@@ -115,19 +112,10 @@ def discrete_variance(scale: float) -> float:
 
 
 def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
-    """Cut people into cells of alike values.
+    """Cut people into up to n / `least` cells of alike values, each of at least so many people.
 
-    Parameters
-    ----------
-    values : ndarray of float64
-        Shape (m, n), m models' predictions for n people. Public; nothing else is looked at.
-    least : int
-        How many people a cell holds at least, 1 or more.
-
-    Returns
-    -------
-    Cuts
-        Up to n / `least` cells, fewer where everybody in a cell has the same values.
+    There are fewer where everybody in a cell has the same values. Those are m models' predictions for n people, shape
+    (m, n), and public; nothing else is looked at.
     """
     n = values.shape[1]
     centred = values - values.mean(axis=1, keepdims=True)

@@ -21,7 +21,7 @@ from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.purchases import Purchase, planned, predicted, predicted_with
 from fairwall.laws.response import turning_probability
-from fairwall.laws.standings import SHRUNK, choose, standings, sums_a_stratum
+from fairwall.laws.standings import SHRUNK, choose, standings
 
 _TIE = 1.03
 """Predictions of errors this close say nothing of which is less."""
@@ -50,11 +50,7 @@ _COUNTS, _CUBE = "counts", "cube" + SHRUNK
 class Allowance:
     """What a batch may spend, and what it may reveal: one value, made once, which all that choose look at.
 
-    Attributes
-    ----------
-    epsilon : above 0; infinite for exact answers, where nothing is chosen.
-    delta : in [0, 1).
-    limit : what the batch may reveal, and the public range of group shares.
+    Epsilon is above 0, infinite for exact answers, where nothing is chosen, and delta in [0, 1).
     """
 
     epsilon: float
@@ -80,54 +76,30 @@ def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: 
 
 def best_for(batch: AskedBatch, allowance: Allowance) -> str:
     """Return the row of `standings` that answers this very batch."""
-    exposed = batch.exposed
-    name = best(batch.metric, batch.people, batch.queries, allowance, exposed)
-    return nearest(batch, name, allowance)
+    return nearest(batch, best(batch.metric, batch.people, batch.queries, allowance, batch.exposed), allowance)
 
 
 def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance) -> bool:
     """Say whether cells that were bought tell nearly as much of a batch's models as a purchase of its own would.
 
-    The best of the purchases counts, by itself: what is free stays free, whatever else is bought.
-
-    Parameters
-    ----------
-    batch : AskedBatch
-        The batch.
-    bought : sequence of Purchase
-        What the account has bought at the allowance's epsilon or more.
-    allowance : Allowance
-        What a purchase of the batch's own might spend.
+    Those were bought at the allowance's epsilon or more, which a purchase of the batch's own might spend. The best of
+    them counts, by itself: what is free stays free, whatever else is bought.
     """
     if not bought or not _may_be_cells(batch):
         return False
     *told, anew = predicted_with(batch, [*bought, planned(batch, allowance.epsilon, allowance.limit)])
-    others = {
-        _COUNTS: _error_of_noise(batch, _COUNTS, allowance),
-        **_contenders(batch, allowance),
-    }
+    others = {_COUNTS: _error_of_noise(batch, _COUNTS, allowance), **_contenders(batch, allowance)}
     del others[CELLS]
     return min(told) <= _FREE_ERROR * min(anew, *others.values())
 
 
 def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
-    """Return which mechanism errs least about this very batch, by its predictions: the one named, or another.
+    """Return which mechanism errs least about this very batch, by its predictions: what `best` has named, or another.
 
     All that contend cost the same, epsilon alone.
 
-    Parameters
-    ----------
-    batch : AskedBatch
-        The batch.
-    name : str
-        What `best` names for it. Only a mechanism that adds noise to gaps, sums or attributes has contenders here.
-    allowance : Allowance
-        Of a finite epsilon.
-
-    Returns
-    -------
-    str
-        A row of `standings`, or cells.
+    It is a row of `standings`, or cells. Only a mechanism that adds noise to gaps, sums or attributes has contenders
+    here; epsilon is finite.
     """
     if name != RESPONSE and not is_purely_noisy(name.removesuffix(SHRUNK)):
         return name
@@ -219,7 +191,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
             of_size = of_one if scales.size is None else (Laplace(scales.size).median_abs() / _MEDIAN) ** 2
             noise = float((told.halves**2 * of_one + (means - told.centres) ** 2 * of_size).mean())
         else:
-            of_counts = laplace_scales(m * sums_a_stratum(metric), epsilon)
+            of_counts = laplace_scales(m * find_metric(metric).sums_a_stratum, epsilon)
             of_size, of_sums = (
                 (Laplace(scale).median_abs() / _MEDIAN) ** 2 for scale in (of_counts.size, of_counts.sums)
             )

@@ -33,16 +33,8 @@ def conceal_laplace_law(
 ) -> Laplace:
     """Return the noise of one query of a batch, for a metric with one stratum.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    n0, n1 : int
-        Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the scale.
-    queries, epsilon, delta : int, float, float
-        m; the budget of the whole batch, epsilon in (0, 1) for the theorem as stated, delta in (0, 1).
-    minimum_group : int
-        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
+    The counts in it, each at least 1, are secret, and so is the scale. The budget is the whole batch's, epsilon in
+    (0, 1) for the theorem as stated, delta in (0, 1).
     """
     beta = conceal_laplace_beta(queries, epsilon, delta)
     return Laplace(2 * queries * smooth_sensitivity(metric, n0, n1, beta, minimum_group=minimum_group) / epsilon)

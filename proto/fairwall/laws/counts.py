@@ -57,18 +57,9 @@ def share_of_size(sums: int) -> float:
 
 
 def laplace_scales(sums: int, epsilon: float, *, size_known: bool = False, steps: float = 0.0) -> CountScales:
-    """Return Laplace scales that make a batch epsilon-private.
+    """Return Laplace scales that make a batch of k sums of a stratum epsilon-private; infinite for no noise.
 
-    Parameters
-    ----------
-    sums : int
-        k, how many sums of the stratum are released.
-    epsilon : float
-        Above 0; infinite for no noise.
-    size_known : bool
-        Whether N0 was released before.
-    steps : float
-        By how much rounding to a grid may enlarge the distance of two sums, beside 1/2.
+    N0 may have been released before. Rounding to a grid may enlarge the distance of two sums by `steps`, beside 1/2.
     """
     require_batch(sums, epsilon)
     share = 0.0 if size_known else share_of_size(sums)
@@ -97,14 +88,9 @@ def counts_loss(sums: int, epsilon: float, *, size_known: bool = False, change: 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What is public of the values that a stratum's sums add up.
+    """What is public of the values that a stratum's sums add up: of each model's over all n, shape (k,).
 
-    Parameters
-    ----------
-    people : int
-        n of the stratum.
-    total, variance : ndarray of float64
-        Of each model's values over all n, shape (k,); the variance is the mean square around the mean.
+    The variance is the mean square around the mean.
     """
 
     people: int
@@ -130,7 +116,7 @@ def shrunk_sums(
 
     Returns
     -------
-    NDArray[np.float64]
+    ndarray
         The mean of nu given what was released, shape (k,).
     """
     n = totals.people
@@ -147,16 +133,12 @@ def expected_sums(
 
     Parameters
     ----------
-    noisy : ndarray of float64
-        u with noise, shape (k,).
-    spread : ndarray of float64
-        The standard deviation of each by chance alone, shape (k,).
+    noisy, spread : ndarray of float64
+        u with noise, and the standard deviation of each by chance alone, shape (k,).
     widest : float
         The largest standard deviation worth considering.
-    scale : float
-        Of the noise, above 0.
-    gaussian : bool
-        Whether the noise is Gaussian rather than Laplace.
+    scale, gaussian : float, bool
+        Of the noise, as of `shrunk_sums`; above 0.
     """
     # A prediction that is the same for everybody tells nothing of A: its u is 0.
     telling = spread > 0

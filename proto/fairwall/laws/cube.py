@@ -89,16 +89,9 @@ class CubeScales:
 
 
 def cube_scales(sums: int, epsilon: float, *, size_known: bool = False) -> CubeScales:
-    """Return the noise that makes a batch epsilon-private.
+    """Return the noise that makes a batch epsilon-private; none for an infinite epsilon.
 
-    Parameters
-    ----------
-    sums : int
-        d, the different centred sums of the stratum, see `coordinates`.
-    epsilon : float
-        Above 0; infinite for no noise.
-    size_known : bool
-        Whether N0 was bought before.
+    Released are d different centred sums of the stratum, see `coordinates`, and N0, unless it was bought before.
     """
     require_batch(max(sums, 1), epsilon)
     together = not size_known and sums <= TOGETHER
@@ -149,14 +142,9 @@ class Coordinates:
 
 
 def coordinates(values: NDArray[np.float64], step: float) -> Coordinates:
-    """Turn values into coordinates that one person moves by at most 1.
+    """Turn the values of everybody in a stratum, shape (k, n), into coordinates that one person moves by at most 1.
 
-    Parameters
-    ----------
-    values : ndarray of float64
-        Shape (k, n), of everybody in the stratum.
-    step : float
-        h: a power of two, at most 1.
+    The step is h: a power of two, at most 1.
     """
     least, most = values.min(axis=1), values.max(axis=1)
     centres, halves = (least + most) / 2, (most - least) / 2
@@ -180,12 +168,7 @@ def coordinates(values: NDArray[np.float64], step: float) -> Coordinates:
 class CubeNoise(Scaled):
     """One coordinate of the cube's noise: density Q(d, |x|/scale) / (2 d scale), Laplace where d = 1.
 
-    Parameters
-    ----------
-    scale : float
-        1/lambda, at least 0.
-    sides : int
-        d, at least 1.
+    The scale is 1/lambda, at least 0, and d is how many `sides` the cube has, at least 1.
     """
 
     sides: int
@@ -235,12 +218,7 @@ class CubeNoise(Scaled):
 def made_uniform(noise: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
     """Make independent numbers that are uniform on [0, 1] out of a cube's noise, a coordinate after the other.
 
-    Parameters
-    ----------
-    noise : ndarray of float64
-        All coordinates of one draw, shape (d,).
-    scale : float
-        1/lambda, above 0.
+    The noise is all coordinates of one draw, shape (d,), and its scale 1/lambda, above 0.
     """
     from scipy.special import gammaincc
 

@@ -30,12 +30,8 @@ def least_scale(epsilon: float, spent: float = math.inf) -> float:
 
     Noise of density exp(-|x| / scale) costs 1/scale exactly, and the nearest float64 to 1/epsilon may be too small.
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0; infinite for no noise, of scale 0.
-    spent : float
-        The scale of further noise whose cost is part of epsilon; infinite for none.
+    Epsilon is above 0, and infinite for no noise, of scale 0; `spent` is the scale of further noise whose cost is part
+    of epsilon, infinite for none.
     """
     if math.isinf(epsilon):
         return 0.0

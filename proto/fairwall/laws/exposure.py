@@ -45,7 +45,7 @@ does more:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -70,12 +70,8 @@ REVEAL_MAX = 0.6
 class Limit:
     """What a batch may reveal at most.
 
-    Parameters
-    ----------
-    accuracy : float
-        The balanced accuracy of the best attack, in [1/2, 1]; 1 for no limit.
-    shares : Shares
-        The public range of group shares for which that holds.
+    That is the balanced accuracy of the best attack, in [1/2, 1], 1 for no limit; and for which public range of group
+    shares that holds.
     """
 
     accuracy: float = 1.0
@@ -123,28 +119,17 @@ def revealed(
 
     Parameters
     ----------
-    mechanism : str
-        A name of which `is_known` says yes.
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
     n : int
         People whom the metric looks at, at least 2; they are taken to be as many in each of its strata.
-    queries, epsilon, delta : int, float, float
-        The batch and its whole budget.
-    shares : Shares
-        The public range of group shares.
+    epsilon, delta : float
+        The whole budget of the batch.
     different : int or None
         How many different coordinates the batch has for a cube; None where the attacker still chooses his batch.
-
-    Returns
-    -------
-    float
-        In [1/2, 1].
 
     Raises
     ------
     ValueError
-        For another mechanism.
+        For a mechanism of which `is_known` says no.
     """
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")
@@ -187,27 +172,15 @@ def least_people_within(epsilon: float, limit: Limit) -> int:
 
 @lru_cache(maxsize=256)
 def cells_within(n: int, epsilon: float, limit: Limit) -> int:
-    """Return into how many cells people may be put at most so that all of them reveal no more than a limit.
+    """Return into how many cells the people of a stratum may be put at most so that all reveal no more than a limit.
 
-    Parameters
-    ----------
-    n : int
-        People in the stratum, at least 2.
-    epsilon : float
-        Of the release; above 0 and finite.
-    limit : Limit
-        What they may reveal.
-
-    Returns
-    -------
-    int
-        At least 1: all in one cell reveal N0 and nobody.
+    Of n people, at least 2, and an epsilon above 0 and finite. It is at least 1: all in one cell reveal N0 and nobody.
     """
     if limit.accuracy >= one_person(epsilon):
         return n
 
     def fits(cells: int) -> bool:
-        return _of_cells(n, _sizes(n, limit.shares)[0], cells, epsilon) <= limit.accuracy
+        return _of_cells(n, limit.shares.allowed(n)[0], cells, epsilon) <= limit.accuracy
 
     most = max(1, n // CELL_MIN)
     # The more there are the more they reveal.
@@ -233,10 +206,7 @@ def of_tables(
         How many models' scores are summed by group.
     epsilon, sums_epsilon : float
         Of each table, and of the sums of each model; the noise between two groups, which hides least.
-    shares : Shares
-        Says how small a group may be.
     """
-    sizes = _sizes(n, shares)[:1]
 
     def told(n: int, n0: int) -> float:
         square = 0.0
@@ -246,7 +216,7 @@ def of_tables(
             square += _distance(_of_rows(Laplace(0.5 / sums_epsilon), n, n0, sums)) ** 2
         return NormalDist().cdf(math.sqrt(square) / 2)
 
-    return max(_found_out(told, n, n0) for n0 in sizes)
+    return _found_out(told, n, shares.allowed(n)[0])
 
 
 def _distance(accuracy: float) -> float:
@@ -280,44 +250,28 @@ def _revealed(
     different: int | None,
 ) -> float:
     promised = one_person(epsilon, delta)
-    noise_on = MECHANISM_LAWS[mechanism].noise_on
+    public = MECHANISM_LAWS[mechanism]
+    noise_on = public.noise_on
     if noise_on == "attributes" or math.isinf(epsilon):
         return promised
     if noise_on == "cells":
         found = max(_of_cells(n, n0, cells, epsilon) for cells in _steps(max(1, n // least_people(epsilon))))
-    else:
-        batches = _laws(mechanism, metric, n, n0, queries, epsilon, delta, shares, different)
-        found = max((_of_noise(law, n, n0, rows) for law, rows in batches), default=0.5)
-    return min(found, promised)
-
-
-def _laws(
-    mechanism: str,
-    metric: str,
-    n: int,
-    n0: int,
-    queries: int,
-    epsilon: float,
-    delta: float,
-    shares: Shares,
-    different: int | None,
-) -> Iterator[tuple[Law, int]]:
-    """Yield what an attacker may choose between: the law of the noise on X in each row, and how many rows there are."""
-    found = find_metric(metric)
-    proxy = metric if len(found.parts) == 1 else "abs_sp"
-    sums = max(sum(part.label == label for part in found.parts) for label in found.strata)
-    of_people = n0 * (n - n0) / n
-    public = MECHANISM_LAWS[mechanism]
-    rows = queries if public.noise_on == "gaps" else queries * sums
+        return min(found, promised)
+    asked = find_metric(metric)
+    proxy = metric if len(asked.parts) == 1 else "abs_sp"
+    rows = queries if noise_on == "gaps" else queries * asked.sums_a_stratum
     numbers = [rows]
-    if public.noise_on in ("cube", "directions"):
+    if noise_on in ("cube", "directions"):
         # A few common directions are as so many models for a cube.
-        public, most = MECHANISM_LAWS["cube"], rows if public.noise_on == "cube" else min(rows, COORDINATES_MAX)
+        public, most = MECHANISM_LAWS["cube"], rows if noise_on == "cube" else min(rows, COORDINATES_MAX)
         numbers = _steps(most) if different is None else [min(different, rows)] * (different > 0)
+    found = 0.5
+    # The attacker chooses between numbers of rows, of which each has the noise of a law on X.
     for number in numbers:
         law = public.error(Batch(proxy, n0, n - n0, number, epsilon, delta, shares=shares))
         assert law is not None, "those that are known add noise"
-        yield _times(law, of_people), number
+        found = max(found, _of_noise(_times(law, n0 * (n - n0) / n), n, n0, number))
+    return min(found, promised)
 
 
 def _steps(most: int) -> list[int]:
@@ -448,19 +402,9 @@ def _log_factorials(n: int) -> NDArray[np.float64]:
 
 
 def accuracy(one: NDArray[np.float64], zero: NDArray[np.float64], rows: int) -> float:
-    """Return the balanced accuracy with which independent looks tell two hypotheses apart: 1/2 + TV/2.
+    """Return the balanced accuracy with which so many independent looks tell two hypotheses apart: 1/2 + TV/2.
 
-    Parameters
-    ----------
-    one, zero : ndarray of float64
-        The probabilities of what one look may show under each, of the same shape.
-    rows : int
-        How many looks there are, at least 1.
-
-    Returns
-    -------
-    float
-        In [1/2, 1].
+    Given are the probabilities of what one look may show under each, of the same shape.
     """
     one, zero = one / one.sum(), zero / zero.sum()
     if rows == 1:

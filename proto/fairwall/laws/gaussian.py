@@ -28,14 +28,9 @@ _NARROW = 1e-3
 
 
 def gaussian_delta(multiplier: float, epsilon: float) -> float:
-    """Return the least delta of Gaussian noise at epsilon.
+    """Return the least delta of Gaussian noise at an epsilon of at least 0.
 
-    Parameters
-    ----------
-    multiplier : float
-        Standard deviation over the l2 sensitivity, above 0.
-    epsilon : float
-        At least 0.
+    The multiplier is its standard deviation over the l2 sensitivity, above 0.
     """
     from scipy.special import log_ndtr, ndtr  # loading it takes most of a second
 
@@ -50,15 +45,7 @@ def gaussian_delta(multiplier: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(multiplier: float, delta: float) -> float:
-    """Return the least epsilon of Gaussian noise at delta.
-
-    Parameters
-    ----------
-    multiplier : float
-        Standard deviation over the l2 sensitivity, above 0.
-    delta : float
-        Above 0 and below 1.
-    """
+    """Return the least epsilon of Gaussian noise at a delta above 0 and below 1; see `gaussian_delta`."""
     low, high = 0.0, 1.0
     while gaussian_delta(multiplier, high) > delta:
         low, high = high, 2 * high
@@ -70,17 +57,7 @@ def gaussian_epsilon(multiplier: float, delta: float) -> float:
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
     """Return the least standard deviation, for an l2 sensitivity of 1, that is (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    epsilon : float
-        Above 0; infinite for no noise.
-    delta : float
-        Above 0 and below 1.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
+    ValueError unless epsilon is above 0, infinite for no noise, and delta above 0 and below 1.
     """
     require_epsilon(epsilon)
     if not 0 < delta < 1:

@@ -79,13 +79,7 @@ class Share:
         return _ratio(self.top - self.top_noise, self.bottom - self.bottom_noise, self.everybody)
 
     def interval(self, missed: float = 1 - LEVEL) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the ends of Fieller's interval for each group, within [0, 1].
-
-        Parameters
-        ----------
-        missed : float
-            How often it may miss the exact rate.
-        """
+        """Return the ends of Fieller's interval for each group, in [0, 1], which may miss the exact rate so often."""
         low, high = np.empty_like(self.top), np.empty_like(self.top)
         points = np.linspace(0.0, 1.0, _POINTS)
         grid = np.linspace(0.0, 1.0, 2_001)
@@ -109,17 +103,8 @@ class Share:
 
 
 def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
-    """Join groups of a rate.
-
-    Parameters
-    ----------
-    groups : ndarray of intp, shape (groups,)
-        The number of the group that each one becomes part of.
-    count : int
-        How many there are then.
-    """
-    into = np.zeros((len(groups), count))
-    into[np.arange(len(groups)), groups] = 1
+    """Join groups of a rate: `groups` numbers the one that each becomes part of, and `count` is how many are left."""
+    into = _joining(groups, count)
     return Share(
         share.top @ into,
         share.bottom @ into,
@@ -130,29 +115,24 @@ def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
     )
 
 
+def _joining(groups: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+    into = np.zeros((len(groups), count))
+    into[np.arange(len(groups)), groups] = 1
+    return into
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table of counts as it was released.
+    """A table of counts as it was released, shape (strata, groups), and the rate of its noise, infinite for none.
 
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (strata, groups)
-        Rows sum up to the public totals.
-    rate : float
-        Of the noise; infinite for none.
+    Rows sum up to the public totals.
     """
 
     counts: NDArray[np.float64]
     rate: float
 
     def share(self, base: NDArray[np.bool_], hits: NDArray[np.bool_]) -> Share:
-        """Return the share of the people in some strata among those of more strata.
-
-        Parameters
-        ----------
-        base, hits : ndarray of bool, shape (strata,)
-            The second within the first.
-        """
+        """Return the share of the people in some strata, `hits`, among those in more, `base`; shape (strata,)."""
         groups = self.counts.shape[1]
         top_noise, rest_noise = _noise_of_sums(self.rate, groups, (int(hits.sum()), int((base & ~hits).sum())))
         top, bottom = self.counts[hits].sum(axis=0), self.counts[base].sum(axis=0)
@@ -160,16 +140,10 @@ class Table:
         return Share(top, bottom, top_noise, top_noise + rest_noise, everybody, np.ones(groups, np.int64))
 
     def mean(self, sums: NDArray[np.float64], rate: float, people: int, total: float) -> Share:
-        """Return the mean score of each group.
+        """Return the mean score of each group, from how many people there are and their scores' total.
 
-        Parameters
-        ----------
-        sums : ndarray of float64, shape (groups,)
-            Of each score less 1/2, as released.
-        rate : float
-            Of their noise, for one `SUM_STEP`; infinite for none.
-        people, total : int, float
-            How many people there are, and the sum of their scores.
+        Sums, shape (groups,), are of each score less 1/2, as released; the rate is that of their noise, for one
+        `SUM_STEP`, infinite for none.
         """
         groups = self.counts.shape[1]
         (size_noise,) = _noise_of_sums(self.rate, groups, (len(self.counts),))
@@ -187,22 +161,14 @@ class Table:
 
 
 def sizes(tables: Sequence[Table], groups: NDArray[np.intp], count: int) -> tuple[NDArray[np.float64], ...]:
-    """Estimate how many people each group has, from all tables of one request.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        Each of all people.
-    groups, count : ndarray of intp, int
-        As of `merged_share`.
+    """Estimate how many people each group has, joined as by `merged_share`, from all tables of one request.
 
     Returns
     -------
     estimate, low, high : ndarray, shape (count,)
         Whole numbers, at least 0; the exact one lies between the ends with `LEVEL`.
     """
-    into = np.zeros((len(groups), count))
-    into[np.arange(len(groups)), groups] = 1
+    into = _joining(groups, count)
     found = np.mean([table.counts.sum(axis=0) for table in tables], axis=0) @ into
     people = tables[0].counts.sum()
     strata = sum(len(table.counts) for table in tables)
@@ -224,7 +190,7 @@ class Comparison:
         The most favoured group's rate less the group's.
     ratio, ratio_low, ratio_high : ndarray, shape (groups,)
         The group's rate over the most favoured one's; NaN where both are 0.
-    below : ndarray, shape (groups,)
+    below_four_fifths : ndarray, shape (groups,)
         P(the exact ratio is below four fifths).
     """
 
@@ -234,17 +200,11 @@ class Comparison:
     ratio: NDArray[np.float64]
     ratio_low: NDArray[np.float64]
     ratio_high: NDArray[np.float64]
-    below: NDArray[np.float64]
+    below_four_fifths: NDArray[np.float64]
 
 
 def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
-    """Compare groups with the most favoured one.
-
-    Parameters
-    ----------
-    chosen : ndarray of bool, shape (groups,)
-        Which groups take part; the others get NaN.
-    """
+    """Compare the chosen groups with the most favoured one of them; the others get NaN."""
     chosen = chosen & ~np.isnan(share.estimate)
     if not chosen.any():
         return Comparison(*(np.full(len(chosen), math.nan),) * 7)
@@ -281,10 +241,8 @@ class Pair:
     ----------
     most, least : int
         Which groups they are estimated to be.
-    difference, difference_low, difference_high : float
-        Of the largest rate and the smallest, whoever has them.
-    ratio, ratio_low, ratio_high : float
-        The smallest rate over the largest.
+    difference, ratio : float
+        The largest rate less the smallest, whoever has them, and the smallest over the largest, with their intervals.
     below : float
         P(the exact ratio is below four fifths).
     """
@@ -301,10 +259,7 @@ class Pair:
 
 
 def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
-    """Compare the largest rate with the smallest; None where fewer than two groups take part.
-
-    Parameters as of `compared`.
-    """
+    """Compare the largest rate of the chosen groups with the smallest; None for fewer than two of them."""
     among = np.flatnonzero(chosen & ~np.isnan(share.estimate))
     if len(among) < 2:
         return None
@@ -338,11 +293,7 @@ def p_values(share: Share) -> NDArray[np.float64]:
     Of exact counts that is the test of two standard deviations (two proportions, pooled), or Fisher's exact test where
     a number that is expected is small. The exact counts are not known: this is the largest p-value but for the 1% least
     likely tables, plus that 1% (Berger and Boos 1994).
-
-    Returns
-    -------
-    ndarray, shape (groups,)
-        NaN for a group of nobody, or of everybody.
+    NaN for a group of nobody, or of everybody.
     """
     exact = len(share.top_noise) == 1 and not share.top_noise.any()
     every = max(len(share.top_noise) // _TABLES, 1)

@@ -61,12 +61,7 @@ def noise_rate(epsilon: float, distance: float = 2.0) -> float:
 
 
 def balanced(generator: np.random.Generator, rate: float, rows: int, groups: int) -> NDArray[np.int64]:
-    """Simulate noise that sums up to 0: for whoever reads a release, not for making one.
-
-    Returns
-    -------
-    ndarray of int64, shape (rows, groups)
-    """
+    """Simulate noise that sums up to 0, shape (rows, groups): for whoever reads a release, not for making one."""
     if math.isinf(rate) or groups == 1:
         return np.zeros((rows, groups), np.int64)
     drawn = list[NDArray[np.int64]]()
@@ -92,19 +87,8 @@ def noise_variance(rate: float, groups: int) -> float:
 def marginal(rate: float, groups: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the law of one number of noise that sums up to 0.
 
-    Given the sum, z_1 has the law e^(-rate |z_1|) times that of the others' sum at -z_1, a convolution.
-
-    Parameters
-    ----------
-    rate : float
-        Infinite for no noise.
-    groups : int
-        How many numbers sum up to 0.
-
-    Returns
-    -------
-    values, probabilities : ndarray
-        All whole numbers that are not next to impossible, in their order.
+    Given the sum, z_1 has the law e^(-rate |z_1|) times that of the others' sum at -z_1, a convolution. A rate that is
+    infinite is for no noise. The values are all whole numbers that are not next to impossible, in their order.
     """
     if math.isinf(rate) or groups == 1:
         return np.zeros(1, np.int64), np.ones(1)

@@ -45,15 +45,10 @@ _LEAST_NOISE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What is measured of a batch. Public.
+    """What is measured of a batch, and the error to expect of a gap. Public.
 
-    Parameters
-    ----------
-    steps : ndarray of float64
-        What each person counts in each sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h. The first sum
-        is N0 where that is not known.
-    error : float
-        The error to expect of a gap.
+    That is what each person counts in each sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h. The first
+    sum is N0 where that is not known.
     """
 
     steps: NDArray[np.float64]
@@ -61,18 +56,9 @@ class Measurement:
 
 
 def best_measurement(values: NDArray[np.float64], epsilon: float, step: float, *, size_known: bool) -> Measurement:
-    """Choose the sums that promise the least error.
+    """Choose the sums that promise the least error, of the values of everybody in a stratum, shape (m, n).
 
-    Parameters
-    ----------
-    values : ndarray of float64
-        Of everybody in the stratum, shape (m, n).
-    epsilon : float
-        Above 0 and finite.
-    step : float
-        h, the grid's step: a power of two, at most 1.
-    size_known : bool
-        Whether N0 was bought before.
+    Epsilon is above 0 and finite, and the grid's step, h, a power of two of at most 1.
     """
     m, n = values.shape
     centred = centred_values(values)

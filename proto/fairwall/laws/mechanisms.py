@@ -41,15 +41,12 @@ _multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
 
 @dataclass(frozen=True)
 class Batch:
-    """What a law may depend on.
+    """What a law may depend on: a metric with one part, m, the whole batch's epsilon and delta.
 
     Attributes
     ----------
-    metric : a key of `fairwall.laws.metric.METRICS` with one part.
     n0, n1 : disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: an attacker assumes
         them.
-    queries : m.
-    epsilon, delta : of the whole batch.
     size_known : whether an earlier batch has bought N0, where that is sold apart.
     shares : for which group shares noise is to be small, and g, what both groups have at least; public.
     """
@@ -160,18 +157,6 @@ class MechanismLaw:
         return self.noise_on in ("attributes", "cells", "any")
 
 
-def _exact(_: Batch) -> None:
-    return None
-
-
-def _choice(_: Batch) -> Law:
-    return CHOICE
-
-
-def _rounded(_: Batch) -> Law:
-    return rounding_law(DECIMALS)
-
-
 def _overall(batch: Batch) -> float:
     return global_sensitivity(batch.metric, batch.people, minimum_group=batch.minimum_group)
 
@@ -246,9 +231,13 @@ def _recommended(batch: Batch) -> Law | None:
 
 
 MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
-    "exact": MechanismLaw(noise_on="nothing", error=_exact, counts_on_groups=False, interval=Interval(is_added=True)),
-    "round": MechanismLaw(noise_on="nothing", error=_rounded, counts_on_groups=False, interval=None),
-    "pass-fail": MechanismLaw(noise_on="choices", error=_choice, counts_on_groups=False, interval=None),
+    "exact": MechanismLaw(
+        noise_on="nothing", error=lambda _: None, counts_on_groups=False, interval=Interval(is_added=True)
+    ),
+    "round": MechanismLaw(
+        noise_on="nothing", error=lambda _: rounding_law(DECIMALS), counts_on_groups=False, interval=None
+    ),
+    "pass-fail": MechanismLaw(noise_on="choices", error=lambda _: CHOICE, counts_on_groups=False, interval=None),
     "laplace": MechanismLaw(
         noise_on="gaps",
         error=lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon, b.minimum_group),
@@ -341,7 +330,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     # Answers are exact gaps of the noisy attributes, to who reads them so.
     "randomized-response": MechanismLaw(
         noise_on="attributes",
-        error=_exact,
+        error=lambda _: None,
         counts_on_groups=False,
         interval=Interval(),
         recommendable=True,
@@ -349,9 +338,9 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     ),
     # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
     "sparse-vector": MechanismLaw(
-        noise_on="choices", error=_choice, counts_on_groups=True, interval=None, may_be_nan=True
+        noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None, may_be_nan=True
     ),
-    "exponential": MechanismLaw(noise_on="choices", error=_choice, counts_on_groups=True, interval=None),
+    "exponential": MechanismLaw(noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None),
     # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, biased, and has no
     # law that is known. The loss is for who knows how people were dealt, at worst.
     "sample-and-aggregate": MechanismLaw(

@@ -42,12 +42,7 @@ Value = Literal["prediction", "correct", "hit"]
 class Part:
     """One thing that a metric adds up over each group. Whoever knows these sums and the counts knows the metric.
 
-    Parameters
-    ----------
-    value : Value
-        What is added up, one number in [0, 1] for each person.
-    label : int or None
-        The label that puts a person into the stratum; None for everybody.
+    The value is one number in [0, 1] for each person, and the label puts a person into the stratum; None for everybody.
     """
 
     value: Value
@@ -86,12 +81,8 @@ class Metric:
 
     Parameters
     ----------
-    name : str
-        The key in `METRICS`, in scenario files and in results.
-    title : str
-        What people call it, in reports.
-    parts : tuple of Part
-        What it is computed from.
+    name, title : str
+        The key in `METRICS`, in scenario files and in results; what people call it, in reports.
     absolute : bool
         Whether gaps lose their sign. This changes the sensitivity.
     binary : bool
@@ -143,6 +134,11 @@ class Metric:
     def strata(self) -> tuple[int | None, ...]:
         """The labels of the strata that it looks at, each once; None for everybody."""
         return tuple(dict.fromkeys(part.label for part in self.parts))
+
+    @property
+    def sums_a_stratum(self) -> int:
+        """How many sums of one stratum a query needs."""
+        return max(sum(part.label == label for part in self.parts) for label in self.strata)
 
     @property
     def label(self) -> int | None:
@@ -227,38 +223,16 @@ METRICS: dict[str, Metric] = {
 
 
 def find_metric(metric: str) -> Metric:
-    """Return the metric with this key.
-
-    Raises
-    ------
-    ValueError
-        For a key that is not in `METRICS`.
-    """
+    """Return the metric with this key of `METRICS`; ValueError for another one."""
     if metric not in METRICS:
         raise ValueError(f"unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
     return METRICS[metric]
 
 
 def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return whom a metric looks at.
+    """Return whom a metric looks at, from the public labels, shape (n,): the members of its one stratum.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-
-    Returns
-    -------
-    NDArray[np.bool_]
-        Shape (n,), True for the members of the metric's one stratum. Equalized odds looks at two that together hold
-        everybody, and gets everybody; `Metric.parts` tells them apart.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric.
+    Equalized odds looks at two that together hold everybody, and gets everybody; `strata_of` tells them apart.
     """
     return _members(find_metric(metric).label, labels.shape, labels)
 
@@ -266,22 +240,7 @@ def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]:
     """Return whom a metric looks at, stratum by stratum: each of them has groups, and a part of the metric, of its own.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `METRICS`.
-    labels : ndarray of uint8
-        The public labels, shape (n,), each 0 or 1.
-
-    Returns
-    -------
-    list of NDArray[np.bool_]
-        One or two, each of shape (n,).
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric.
+    The public labels have the shape (n,), and so has each of one stratum or two.
     """
     return [_members(label, labels.shape, labels) for label in find_metric(metric).strata]
 
@@ -293,8 +252,6 @@ def part_values(
 
     Parameters
     ----------
-    metric : str
-        A key of `METRICS`.
     predictions : ndarray of float64
         Shape (m, n), m models' predictions for n people, each in [0, 1].
     labels : ndarray of uint8 or None
@@ -302,8 +259,8 @@ def part_values(
 
     Yields
     ------
-    tuple of NDArray[np.bool_] and NDArray[np.float64]
-        The members, shape (n,), and the values, shape (m, n), in the order of `Metric.parts`.
+    members, values : ndarray
+        Shape (n,) and (m, n), in the order of `Metric.parts`.
 
     Raises
     ------
@@ -326,17 +283,7 @@ def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> N
     matters: ``predictions[:, members]`` comes out of numpy column by column, and adding that up along the rows gives
     other last bits. BLAS products differ by CPU and are not used.
 
-    Parameters
-    ----------
-    members : ndarray of bool
-        Whom to add up, shape (n,).
-    predictions : ndarray of float64
-        Shape (m, n), m models' predictions for n people, or other `part_values`, each in [0, 1].
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (m,).
+    The members have the shape (n,); m models' predictions, or other `part_values`, (m, n), each in [0, 1]; sums (m,).
     """
     chosen = np.flatnonzero(members)
     total = np.empty(len(predictions))

@@ -145,18 +145,9 @@ class Posterior:
 
 
 def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: int) -> Posterior:
-    """Return what released numbers say of u.
+    """Return what released numbers say of u, given X X', shape (m, m), s, above 0 and below 1, and n.
 
-    Parameters
-    ----------
-    products : ndarray of float64
-        X X', shape (m, m).
-    seen : Seen
-        What was released.
-    share : float
-        s, above 0 and below 1; as released, too.
-    people : int
-        n.
+    s is as released, too.
     """
     squares, directions = directions_of(products)
     spread, cross = share * (1 - share), directions.T @ seen.cross
@@ -264,21 +255,8 @@ def structures(squares: NDArray[np.float64], models: int, share: float, people: 
 def predicted_error(variances: Sequence[float], size_variance: float, people: int) -> float:
     """Return the error of a gap to expect, before anything is drawn or looked at.
 
-    N0 errs too, by which a gap g is multiplied: it moves by g (1/N1 - 1/N0) a person.
-
-    Parameters
-    ----------
-    variances : sequence of float
-        The mean posterior variance of u at `SHARE`, for each of `STRUCTURES`.
-    size_variance : float
-        Of N0 as released.
-    people : int
-        n.
-
-    Returns
-    -------
-    float
-        A standard deviation, averaged over the structures.
+    It is a standard deviation, averaged over the structures: the variances are the mean posterior ones of u at `SHARE`,
+    for each of them. N0 errs too, by which a gap g is multiplied: it moves by g (1/N1 - 1/N0) a person.
     """
     spread = SHARE * (1 - SHARE)
     per_person = (1 - 2 * SHARE) / (spread * people)
@@ -324,16 +302,7 @@ def variances_told(
 def variances_with_noise(squares: NDArray[np.float64], models: int, noise: float, people: int) -> list[float]:
     """Return the mean posterior variance of u where each is released with independent noise of one variance.
 
-    Parameters
-    ----------
-    squares : ndarray of float64
-        The eigenvalues of X X' that are not 0.
-    models : int
-        m.
-    noise : float
-        The variance of the noise on each u.
-    people : int
-        n.
+    Given are l as of `directions_of`, m, the variance of that noise, and n; returned one for each of `STRUCTURES`.
     """
     found = []
     for flatness, strength in structures(squares, models, SHARE, people):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fairwall.laws.noise import Uniform
 
 Precision: TypeAlias = Literal["float64", "float32"] | int
-"""A float of so many bits, or a number rounded to so many decimals."""
+"""A float of so many bits, or a number rounded to so many decimals, from 0 to `DECIMALS_MAX`."""
 
 DECIMALS_MAX = 15
 """Beyond, float64 has no more decimals to keep of a gap."""
@@ -18,15 +18,7 @@ DECIMALS = 2
 
 
 def written_down(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
-    """Round values to what is written down of them; NaN stays NaN, and 0 has no sign.
-
-    Parameters
-    ----------
-    values : ndarray of float64
-        Any shape.
-    precision : Precision
-        An integer counts decimals, from 0 to `DECIMALS_MAX`.
-    """
+    """Round values to what is written down of them; NaN stays NaN, and 0 has no sign."""
     if precision == "float64":
         return values
     if precision == "float32":

@@ -27,16 +27,7 @@ def proposed_size(people: int, minority_share: float = MINORITY_SHARE, minimum_g
 def proposed_bound(metric: str, people: int, minority_share: float = MINORITY_SHARE, minimum_group: int = 1) -> float:
     """Return B, the most that one flip moves a metric while both groups have `proposed_size` people.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    people : int
-        In the metric's stratum, at least 2g+1.
-    minority_share : float
-        In (0, 1/2].
-    minimum_group : int
-        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
+    There are at least 2g+1 people in its stratum, and the minority share is in (0, 1/2].
     """
     return flip_sensitivity(metric, people, proposed_size(people, minority_share, minimum_group))
 
@@ -44,13 +35,7 @@ def proposed_bound(metric: str, people: int, minority_share: float = MINORITY_SH
 def released_law(bound: float, queries: int, epsilon: float, test_share: float = TEST_SHARE) -> Laplace:
     """Return the noise on each answer that passes; public.
 
-    Parameters
-    ----------
-    bound : float
-        The largest `proposed_bound` of the metric's strata.
-    queries, epsilon : int, float
-        m, and the budget of the whole batch, test included.
-    test_share : float
-        In (0, 1).
+    Given are the largest `proposed_bound` of the metric's strata, m, the budget of the whole batch, test included, and
+    the test's part of it, in (0, 1).
     """
     return Laplace(queries * bound / (epsilon * (1 - test_share)))

@@ -34,14 +34,9 @@ PURCHASES_MAX = 32
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """What one batch has bought.
+    """What one batch has bought: each person's cell, shape (n,), and noisy counts.
 
-    Parameters
-    ----------
-    cell_of : ndarray of intp
-        Each person's cell, shape (n,).
-    counts, variances : ndarray of float64
-        The noisy number of disadvantaged people in each cell, and the variance of its noise, shape (cells,).
+    They are the number of disadvantaged people in each cell, with the variance of its noise, shape (cells,).
     """
 
     cell_of: NDArray[np.intp]
@@ -57,12 +52,7 @@ class Purchase:
 def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
     """Return who is in each stratum, by position, its cuts, how many cells are used, and the error to expect; public.
 
-    No more cells than reveal what the limit allows.
-
-    Raises
-    ------
-    ValueError
-        For an epsilon that is not finite and above 0.
+    No more cells than reveal what the limit allows. ValueError for an epsilon that is not finite and above 0.
     """
     means = batch.predictions.mean(axis=1)
     found = []
@@ -170,14 +160,8 @@ def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) 
 def seen_by(bought: Sequence[Purchase], centred: NDArray[np.float64], members: NDArray[np.bool_]) -> Seen:
     """Say what purchases tell of the sums of some values, `fairwall.laws.posterior`.
 
-    Parameters
-    ----------
-    bought : sequence of Purchase
-        At least one.
-    centred : ndarray of float64
-        X, shape (m, n), 0 for everybody but the members.
-    members : ndarray of bool
-        Shape (n,). Cells without any of them say nothing and are left out.
+    There is at least one purchase, and X, shape (m, n), is 0 for everybody but the members, shape (n,). Cells without
+    any of them say nothing and are left out.
     """
     crosses, kept, people = [], [], []
     for one in bought:

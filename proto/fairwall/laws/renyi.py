@@ -59,12 +59,7 @@ def renyi_epsilon(divergence: float, order: float, delta: float) -> float:
 def filter_order(epsilon: float, delta: float) -> float:
     """Return the order at which (epsilon, delta) has room for most: small losses cost nearly a constant times it.
 
-    Parameters
-    ----------
-    epsilon : float
-        Of the whole budget, finite and above 0.
-    delta : float
-        Above 0 and below 1.
+    Epsilon is the whole budget's, finite and above 0, and delta above 0 and below 1.
     """
 
     def room(order: float) -> float:

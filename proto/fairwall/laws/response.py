@@ -89,18 +89,9 @@ def response_estimates(
 def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tuple[NDArray[np.float64], float]:
     """Combine noisy copies of attributes by their likelihood.
 
-    Parameters
-    ----------
-    copies : ndarray of float64
-        Shape (k, n), each 0 or 1.
-    probabilities : sequence of float
-        With which each was turned over, at most 1/2; at most one of them 0.
-
-    Returns
-    -------
-    tuple of NDArray[np.float64] and float
-        A number in [0, 1] for each person, shape (n,), and p: its mean is p or 1 - p. Beyond `COPIES_MAX` copies the
-        noisiest are left out.
+    Given are the copies, shape (k, n), each 0 or 1, and with which probability each was turned over, at most 1/2 and at
+    most one of them 0. What comes is a number in [0, 1] for each person, shape (n,), and p: its mean is p or 1 - p.
+    Beyond `COPIES_MAX` copies the noisiest are left out.
     """
     best = sorted(range(len(copies)), key=lambda j: probabilities[j])[:COPIES_MAX]
     kept = np.array([probabilities[j] for j in best])
@@ -131,14 +122,8 @@ def noisy_sums(
     Each model has people of its own turned over. In a batch they are the same ones, which changes no answer's law and
     would only make the draws tell less of it.
 
-    Parameters
-    ----------
-    sizes, means : tuple of int, tuple of ndarray of float64
-        Of the disadvantaged and of the advantaged: how many, and each model's mean over them, shape (m,).
-    variance : ndarray of float64
-        Of each model's values within a group, shape (m,).
-    probability : float
-        p.
+    Sizes and means are of the disadvantaged and of the advantaged: how many, and each model's mean over them, shape
+    (m,); the variance, of the same shape, is of its values within a group.
     """
     turned = [generator.binomial(size, probability, mean.size) for size, mean in zip(sizes, means, strict=True)]
     moved = [

@@ -56,14 +56,8 @@ def unsigned(metric: str) -> str:
 class SparseVector:
     """How answers above or below a threshold are drawn.
 
-    Parameters
-    ----------
-    threshold : float
-        What gaps are compared with.
-    threshold_scale, query_scale : float
-        Scales of the Laplace noise, at least 0.
-    positives : int or None
-        After so many yeses nothing more is answered; None for no end.
+    Gaps are compared with the threshold, both with Laplace noise of scales of at least 0. After so many `positives`
+    nothing more is answered; None for no end.
     """
 
     threshold: float
@@ -98,23 +92,9 @@ class SparseVector:
 
 
 def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon: float) -> SparseVector:
-    """Return the law that costs epsilon in all.
+    """Return the law that costs epsilon in all, infinite for no noise, where a query moves by the sensitivity at most.
 
-    Parameters
-    ----------
-    threshold : float
-        What gaps are compared with.
-    sensitivity : float
-        The most that one query moves between neighbours.
-    positives : int
-        c, at least 1.
-    epsilon : float
-        Above 0; infinite for no noise.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
+    ValueError unless c, the `positives`, is at least 1 and epsilon above 0.
     """
     if positives < 1:
         raise ValueError("positives must be at least 1")
@@ -128,14 +108,8 @@ def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon:
 def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, epsilon: float) -> NDArray[np.float64]:
     """Return x with acceptance probabilities exp(-x): 0 for the best score, infinite for others where epsilon is.
 
-    Parameters
-    ----------
-    scores : ndarray of float64
-        Shape (m,), the higher the better.
-    sensitivity : float
-        The most that one score moves between neighbours; where it is 0, neighbours agree on every score.
-    epsilon : float
-        Above 0.
+    Scores, shape (m,), are the better the higher, and move by the sensitivity at most between neighbours; where it is
+    0, those agree on every score.
     """
     behind: NDArray[np.float64] = scores.max() - scores
     slope = epsilon / (2 * sensitivity) if sensitivity else math.inf

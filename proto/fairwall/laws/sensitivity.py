@@ -205,7 +205,8 @@ def sensitivities(
     Raises
     ------
     ValueError
-        For an unknown metric, a beta out of range, a group that is smaller than it may be, or (n0, n1) for two strata.
+        For an unknown metric, a beta out of range, a count that is not a whole number of at least g (or 0), or
+        (n0, n1) for two strata.
     """
     found = find_metric(metric)
     if beta is not None:
@@ -233,26 +234,16 @@ def sensitivities(
 def flip_sensitivity(metric: str, n: int, leaving: int, *, scores: bool = True) -> float:
     """Return the most that a metric moves when one person leaves a group of a given size.
 
+    In (0, 1], infinite for disparate impact; either direction of the flip, the worst case over predictions.
+
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
     n : int
         People in the metric's stratum; for equalized odds, in the person's.
     leaving : int
-        Size of the group that the person leaves, in 2 .. n-1.
+        Size of the group that the person leaves, in 2 .. n-1: ValueError where the flip would leave a group empty.
     scores : bool
         Whether predictions are scores in [0, 1] rather than 0 or 1.
-
-    Returns
-    -------
-    float
-        In (0, 1], infinite for disparate impact; either direction of the flip, the worst case over predictions.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, or a flip that would leave a group empty.
     """
     found = find_metric(metric)
     if not 2 <= leaving <= n - 1:
@@ -265,24 +256,8 @@ def local_sensitivity(
 ) -> float:
     """Return the most that a metric moves between a data set with these counts and its neighbours.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
-    n0, n1 : int
-        Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the result.
-    scores, may_be_empty, minimum_group : bool, bool, int
-        As for `sensitivities`.
-
-    Returns
-    -------
-    float
-        In [0, 1], infinite for disparate impact, per query; 0 for fewer than 2g+1 people, who have no neighbours.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, one with two strata, or a count that is not a whole number of at least g (or 0).
+    `Sensitivities.local`, of a metric with one stratum and (n0, n1) people in it: the arguments and errors are those of
+    `sensitivities`. In [0, 1], infinite for disparate impact; 0 for fewer than 2g+1 people, who have no neighbours.
     """
     found = _one_stratum(metric)
     least = _least(minimum_group, may_be_empty)
@@ -295,25 +270,9 @@ def global_sensitivity(
 ) -> float:
     """Return the most that a metric moves between any two neighbours.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
-    n : int
-        People in the metric's stratum. Public, since the labels are.
-    scores, may_be_empty, minimum_group : bool, bool, int
-        As for `sensitivities`.
-
-    Returns
-    -------
-    float
-        In [0, 1], infinite for disparate impact, per query: 1/(g+1) + 1/(n-g), or n / ((g+1)(n-g)) for an absolute gap
-        and scores; 0 for fewer than 2g+1 people.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, one with two strata, or an n that is not a whole number of at least 0.
+    `Sensitivities.overall`, of a metric with one stratum and n people in it, which is public since the labels are; the
+    other arguments and errors are those of `sensitivities`. In [0, 1], infinite for disparate impact: 1/(g+1) +
+    1/(n-g), or n / ((g+1)(n-g)) for an absolute gap and scores; 0 for fewer than 2g+1 people.
     """
     found = _one_stratum(metric)
     _require_whole(n, 0, "n must be a whole number of at least 0")
@@ -332,27 +291,9 @@ def smooth_sensitivity(
 ) -> float:
     """Return the smallest bound on the local sensitivity that changes by at most exp(beta) between neighbours.
 
-    Parameters
-    ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
-    n0, n1 : int
-        Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the result.
-    beta : float
-        Smoothness, at least 0 and finite; 0 gives the global sensitivity. Must not depend on n0 and n1.
-    scores, may_be_empty, minimum_group : bool, bool, int
-        As for `sensitivities`.
-
-    Returns
-    -------
-    float
-        In [0, 1], infinite for disparate impact, per query; 0 for fewer than 2g+1 people.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, one with two strata, a count that is not a whole number of at least g (or 0), or a beta
-        out of range.
+    `Sensitivities.smooth`, of a metric with one stratum and (n0, n1) people in it: the arguments and errors are those
+    of `sensitivities`. A beta of 0 gives the global sensitivity; it must not depend on n0 and n1. In [0, 1], infinite
+    for disparate impact; 0 for fewer than 2g+1 people.
     """
     found = _one_stratum(metric)
     least = _least(minimum_group, may_be_empty)

@@ -64,7 +64,7 @@ class Standing:
     name : str
         A mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
     guarantee : Guarantee
-        What it promises; the midpoint looks at nothing and promises all.
+        The midpoint's is any: it looks at nothing.
     median_error, mean_error : float
         Of one clamped answer, averaged over group shares and worlds.
     worst_ratio : float
@@ -120,12 +120,10 @@ def standings(
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
     n : int
         People in the metric's stratum, at least 3; for equalized odds, people.
-    queries, epsilon, delta : int, float, float
-        The batch and its whole budget; epsilon finite.
+    epsilon, delta : float
+        The whole budget of the batch; epsilon finite, delta at least 0 and below 1.
     shares : Shares
         The public range of group shares.
 
@@ -143,19 +141,13 @@ def standings(
     plan = _Plan(metric, n, queries, epsilon, delta, shares)
     errors = {
         # The noise on N0 is the whole batch's, and what shrinks answers looks at all of them.
-        name: (guarantee, _errors(plan, answers, joined=not name.startswith("counts")))
+        name: (guarantee, *_errors(plan, answers, joined=not name.startswith("counts")))
         for name, guarantee, answers in _contenders(plan)
     }
-    least = errors[MIDPOINT][1].medians
+    least = errors[MIDPOINT][1]
     rows = [
-        Standing(
-            name,
-            guarantee,
-            float(found.medians.mean()),
-            float(found.means.mean()),
-            float((found.medians / least).max()),
-        )
-        for name, (guarantee, found) in errors.items()
+        Standing(name, guarantee, float(medians.mean()), float(means.mean()), float((medians / least).max()))
+        for name, (guarantee, medians, means) in errors.items()
     ]
     return tuple(sorted(rows, key=lambda row: row.median_error))
 
@@ -194,15 +186,8 @@ _Answers = Callable[[_Batches, np.random.Generator], NDArray[np.float64]]
 """Simulates what a mechanism says of batches' signed gaps, before the metric's sign and range."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    """Of clamped answers, for every group share and in both worlds: shape (shares, worlds)."""
-
-    medians: NDArray[np.float64]
-    means: NDArray[np.float64]
-
-
-def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> _Errors:
+def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return medians and means of clamped answers' errors, for every group share and both worlds, (shares, worlds)."""
     absolute = find_metric(plan.metric).absolute
     low, high = metric_range("abs_sp" if absolute else "sp")
     medians, means = [], []
@@ -215,7 +200,7 @@ def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> _Errors:
             errors = np.abs(np.clip(answers(batches, generator), low, high) - truth)
             medians.append(float(np.median(errors)))
             means.append(float(np.mean(errors)))
-    return _Errors(np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS))))
+    return np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS)))
 
 
 def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> _Batches:
@@ -235,12 +220,12 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
     middle = midpoint("abs_sp" if found.absolute else "sp")
     yield MIDPOINT, "pure", lambda batches, _: np.full(batches.gaps.shape, middle)
     for shrinks in (False, True):
-        scales = laplace_scales(m * sums_a_stratum(metric), epsilon)
+        scales = laplace_scales(m * found.sums_a_stratum, epsilon)
         yield "counts" + SHRUNK * shrinks, "pure", _counted(plan, scales, shrinks, gaussian=False)
     if delta:
         multiplier = gaussian_multiplier(epsilon, delta)
         for shrinks in (False, True):
-            scales = gaussian_scales(m * sums_a_stratum(metric), multiplier)
+            scales = gaussian_scales(m * found.sums_a_stratum, multiplier)
             yield "counts-gaussian" + SHRUNK * shrinks, "approximate", _counted(plan, scales, shrinks, gaussian=True)
     yield "randomized-response", "pure", _responded(plan)
     if not found.bounded or found.binary:
@@ -249,12 +234,6 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
     for name, law in MECHANISM_LAWS.items():
         if law.independent and (delta or not law.needs_delta) and epsilon < law.epsilon_below:
             yield name, "approximate" if law.needs_delta else "pure", _added(plan, law, proxy)
-
-
-def sums_a_stratum(metric: str) -> int:
-    """How many sums of one stratum a query needs."""
-    parts = find_metric(metric).parts
-    return max(sum(part.label == label for part in parts) for label in find_metric(metric).strata)
 
 
 def _added(plan: _Plan, public: MechanismLaw, proxy: str) -> _Answers:

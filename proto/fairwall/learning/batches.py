@@ -161,14 +161,9 @@ def shuffled(rows: Rows, size: int) -> Shuffled:
 
 
 def stratified(rows: Rows, size: int, cells: NDArray[np.integer]) -> Shuffled:
-    """Plan batches that hold every cell as often as the rows do, and at least once.
+    """Plan batches that hold every cell as often as the rows do, and at least once, given each row's cell, shape (k,).
 
-    Parameters
-    ----------
-    rows : ndarray, shape (k,)
-    size : how many rows a batch holds; as many as there are cells where that is more.
-    cells : ndarray, shape (k,)
-        Each row's cell.
+    A batch holds so many rows, or as many as there are cells where that is more.
     """
     names, counts = np.unique(cells, return_counts=True)
     sizes = apportion(counts, max(size, len(names)))
@@ -178,10 +173,7 @@ def stratified(rows: Rows, size: int, cells: NDArray[np.integer]) -> Shuffled:
 def apportion(counts: Sequence[int] | NDArray[np.integer], size: int) -> NDArray[np.intp]:
     """Share out ``size`` seats in proportion to counts, by largest remainders, with at least one seat each.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer seats than counts.
+    ValueError if there are fewer seats than counts.
     """
     shares = np.asarray(counts, dtype=np.float64)
     if size < len(shares):

@@ -14,23 +14,9 @@ from numpy.typing import NDArray
 
 
 def one_hot(codes: NDArray[np.integer], size: int) -> NDArray[np.uint8]:
-    """Encode a column of codes.
+    """Encode a column of codes below `size`, whether they occur or not: 1 at the code, 0 elsewhere, shape (rows, size).
 
-    Parameters
-    ----------
-    codes : ndarray of integers, shape (rows,), each in [0, size)
-    size : int
-        How many codes there can be, whether they occur or not.
-
-    Returns
-    -------
-    ndarray of uint8
-        Shape (rows, size): 1 at the code, 0 elsewhere.
-
-    Raises
-    ------
-    ValueError
-        If a code is outside the domain. The text does not say which one.
+    ValueError if a code is outside the domain. The text does not say which one.
     """
     if ((codes < 0) | (codes >= size)).any():
         raise ValueError(f"a code is outside its domain of {size:,}")
@@ -43,6 +29,8 @@ def design(
 ) -> NDArray[np.uint8]:
     """Lay columns side by side: those in the open one-hot, the sensitive ones as they come.
 
+    The result has the shape (rows, the sum of all domain sizes), in C order.
+
     Parameters
     ----------
     columns : ndarray of integers, shape (rows, open columns)
@@ -52,11 +40,6 @@ def design(
     encodings : mapping of int to ndarray of uint8, shape (rows, k)
         By place among all the table's features, from 0 on: a sensitive column's encoding, one-hot or sanitised, each 0
         or 1. The columns in the open take the other places. Left out, a column is no feature: the others move up.
-
-    Returns
-    -------
-    ndarray of uint8
-        Shape (rows, the sum of all domain sizes), in C order.
 
     Raises
     ------

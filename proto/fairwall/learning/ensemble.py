@@ -43,17 +43,7 @@ class Ensemble:
         return tuple(bias.shape[1] for bias in self.biases[:-1])
 
     def logits(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute every model's logit of every row.
-
-        Parameters
-        ----------
-        features : ndarray, shape (rows, d)
-
-        Returns
-        -------
-        ndarray
-            Shape (models, rows).
-        """
+        """Compute every model's logit of every row, shape (models, rows), from their features, shape (rows, d)."""
         if self.unit_rows:
             features = unit(features)
         single = features.astype(np.float32)
@@ -72,17 +62,7 @@ class Ensemble:
         return answers
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute every model's score of every row.
-
-        Parameters
-        ----------
-        features : ndarray, shape (rows, d)
-
-        Returns
-        -------
-        ndarray
-            In [0, 1], shape (models, rows).
-        """
+        """Compute every model's score of every row, in [0, 1], in the shapes of `logits`."""
         # The tanh form of the logistic function avoids overflow.
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * self.logits(features)))
 
@@ -99,13 +79,7 @@ def unit(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def together(ensembles: Sequence[Ensemble]) -> Ensemble:
-    """Join ensembles of one shape, in order.
-
-    Raises
-    ------
-    ValueError
-        If some scale rows and some do not.
-    """
+    """Join ensembles of one shape, in order; ValueError if some scale rows and some do not."""
     (unit_rows,) = {ensemble.unit_rows for ensemble in ensembles}
     return Ensemble(
         tuple(np.concatenate(layer) for layer in zip(*(e.weights for e in ensembles), strict=True)),
@@ -117,11 +91,7 @@ def together(ensembles: Sequence[Ensemble]) -> Ensemble:
 def fresh(features: int, layers: Sequence[int], rngs: Sequence[np.random.Generator]) -> Ensemble:
     """Draw initial weights, uniform with the variance of Glorot and Bengio (AISTATS 2010); biases are 0.
 
-    Parameters
-    ----------
-    features : the number of features.
-    layers : the sizes of the hidden layers.
-    rngs : one per model.
+    Each model, with hidden layers of these sizes, has a generator of its own.
     """
     sizes = (features, *layers, 1)
     weights = []

@@ -151,17 +151,9 @@ def leakage(
 
 
 def shifts(joint: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute W's two terms, at label 0 and at label 1.
+    """Compute W's two terms, at label 0 and at label 1: P(y) |P(A=1|y,D0) - P(A=1|y,D1)|, shape (2,).
 
-    Parameters
-    ----------
-    joint : ndarray, shape (2, 2, 2)
-        In proportion to P(y, a | D_d), axes d, y, a.
-
-    Returns
-    -------
-    ndarray
-        P(y) |P(A=1|y,D0) - P(A=1|y,D1)|, shape (2,); their sum is W.
+    The joint law is in proportion to P(y, a | D_d), axes d, y, a.
     """
     joint = joint / joint.sum((1, 2), keepdims=True)
     within = _composition(joint)

@@ -49,20 +49,7 @@ class Forest:
     def scores(self, features: NDArray[np.floating | np.integer]) -> NDArray[np.float64]:
         """Add up what each row's leaves say, in the order of the trees: LightGBM's raw score, bit for bit.
 
-        Parameters
-        ----------
-        features : ndarray of numbers, shape (rows, features)
-            No NaN.
-
-        Returns
-        -------
-        ndarray
-            Shape (rows,): the log odds of label 1.
-
-        Raises
-        ------
-        ValueError
-            If a feature is NaN.
+        It is the log odds of label 1, shape (rows,), of features of shape (rows, features); ValueError if one is NaN.
         """
         if np.isnan(features).any():
             raise ValueError("features must not be NaN")
@@ -95,27 +82,14 @@ class Forest:
 
 
 def to_array(forest: Forest) -> NDArray[np.float64]:
-    """Write a forest as one array, which can travel.
-
-    Returns
-    -------
-    ndarray
-        Shape (nodes, 4): feature, number, left, right of each node.
-    """
+    """Write a forest as one array, which can travel: feature, number, left, right of each node, shape (nodes, 4)."""
     return np.column_stack((forest.feature, forest.number, forest.left, forest.right)).astype(np.float64)
 
 
 def from_array(nodes: NDArray[np.generic], features: int, most: int = MOST_NODES) -> Forest:
-    """Read a forest out of an array that may hold anything.
+    """Read a forest, as `to_array` writes it, out of an array that may hold anything.
 
-    Parameters
-    ----------
-    nodes : ndarray of float64, shape (nodes, 4)
-        As `to_array` writes it.
-    features : int
-        How many features there are to test.
-    most : int
-        How many nodes are accepted.
+    There are so many features to test, and no more nodes than `most` are accepted.
 
     Raises
     ------

@@ -68,18 +68,7 @@ class WeightedRows:
 
 
 def slope(penalty: EqualizedOdds, scores: Tensor, labels: Tensor, groups: Tensor, present: Tensor) -> Tensor:
-    """Compute the penalty's slope in each row's logit.
-
-    Parameters
-    ----------
-    scores, labels, present : (models, width)
-    groups : (attributes, models, width)
-
-    Returns
-    -------
-    Tensor
-        Shape (models, width).
-    """
+    """Compute the penalty's slope in each row's logit: all are of shape (models, width), groups (attributes, ...)."""
     total = scores.new_zeros(scores.shape)
     for group in groups:
         signs, gaps = [], []

@@ -52,12 +52,8 @@ _DECAYS, _STABLE = (0.9, 0.999), 1e-8
 class Recipe:
     """How a network is trained.
 
-    Attributes
-    ----------
-    layers : the sizes of the hidden layers.
-    steps : of the optimiser; ``epochs * ceil(rows / batch_size)`` go through the rows that many times.
-    batch_size : rows a step.
-    learning_rate : Adam's.
+    ``epochs * ceil(rows / batch_size)`` steps of Adam go through the rows that many times; `layers` are the sizes of
+    the hidden ones.
     """
 
     layers: tuple[int, ...] = (64, 32, 16)

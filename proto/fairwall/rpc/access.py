@@ -36,21 +36,22 @@ _GROUP_GAME = "/fairwall.game.v1.GroupGameService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
-    module.DESCRIPTOR.services_by_name[name]
-    for module, name in (
-        (audit_service_pb2, "AuditService"),
-        (group_service_pb2, "GroupService"),
-        (release_service_pb2, "ReleaseService"),
-        (statistics_service_pb2, "StatisticsService"),
-        (model_service_pb2, "ModelService"),
-        (referee_service_pb2, "RefereeService"),
-        (reveal_service_pb2, "RevealService"),
-        (inference_service_pb2, "InferenceService"),
-        (release_game_service_pb2, "ReleaseGameService"),
-        (disclosure_service_pb2, "DisclosureService"),
-        (training_service_pb2, "TrainingService"),
-        (group_game_service_pb2, "GroupGameService"),
+    service
+    for module in (
+        audit_service_pb2,
+        group_service_pb2,
+        release_service_pb2,
+        statistics_service_pb2,
+        model_service_pb2,
+        referee_service_pb2,
+        reveal_service_pb2,
+        inference_service_pb2,
+        release_game_service_pb2,
+        disclosure_service_pb2,
+        training_service_pb2,
+        group_game_service_pb2,
     )
+    for service in module.DESCRIPTOR.services_by_name.values()
 )
 """Every service of ours. To import it is to know their messages: only those can be decoded."""
 

@@ -30,12 +30,7 @@ class ArrayError(ValueError):
 
 
 def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
-    """Describe an array.
-
-    Parameters
-    ----------
-    array : ndarray of float64, float32 or uint8, at most 2 axes
-    """
+    """Describe an array of float64, float32 or uint8 with at most 2 axes; ArrayError for another one."""
     code = _CODES.get(array.dtype.newbyteorder("<"))
     if code is None or array.ndim > 2:
         raise ArrayError(f"no array of type {array.dtype} with {array.ndim} axes travels on this wire")
@@ -59,12 +54,7 @@ def to_message(array: NDArray[np.generic]) -> array_pb2.Array:
 
 
 def from_message(message: array_pb2.Array) -> NDArray[np.generic]:
-    """Take a whole array out of one message.
-
-    Returns
-    -------
-    ndarray
-        Read-only, in the machine's byte order.
+    """Take a whole array out of one message: read-only, in the machine's byte order.
 
     Raises
     ------
@@ -123,13 +113,7 @@ class ArrivingArray:
 
 
 def gathered(header: array_pb2.ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.generic]:
-    """Put an array together whose chunks follow its header, all of one kind.
-
-    Raises
-    ------
-    ArrayError
-        As `ArrivingArray`.
-    """
+    """Put an array together whose chunks follow its header, all of one kind; ArrayError as of `ArrivingArray`."""
     arriving = ArrivingArray(header)
     for chunk in chunks:
         arriving.append(chunk)

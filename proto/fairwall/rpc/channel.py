@@ -20,18 +20,9 @@ _RECONNECT_FIRST_MS, _RECONNECT_MOST_MS = 100, 1000
 
 
 def connect(address: str, server: str, credentials: Credentials, recorder: Recorder | None = None) -> grpc.Channel:
-    """Open a channel to a party of the same run.
+    """Open a channel to a party of the same run, of which every call is recorded where there is a recorder.
 
-    Parameters
-    ----------
-    address : str
-        "host:port".
-    server : str
-        The party that must answer there: another one's certificate is refused in the handshake.
-    credentials : Credentials
-        The caller's own.
-    recorder : Recorder, optional
-        Records every call of the channel.
+    The party must answer at the address, "host:port": another one's certificate is refused in the handshake.
     """
     channel = grpc.secure_channel(
         address,

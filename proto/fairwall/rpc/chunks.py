@@ -23,13 +23,7 @@ _ONE_BYTE_KEYS = 16  # the fields below have a key of one byte
 
 
 class Chunk:
-    """A message of which a chunk is set, as it has come in; it reads as a generated message does.
-
-    Parameters
-    ----------
-    part : str
-        The name of the chunk's field.
-    """
+    """A message of which a chunk, the field `part`, is set, as it has come in; it reads as a generated message does."""
 
     __slots__ = ("_data", "_part")
 
@@ -49,16 +43,7 @@ class Chunk:
 
 
 def encoded(array: NDArray[np.generic], message: type[Message], part: str) -> Iterator[bytes]:
-    """Cut an array into chunks, each of them a message in the protocol's encoding.
-
-    Parameters
-    ----------
-    array : ndarray of float64, float32 or uint8
-    message : type
-        A generated message.
-    part : str
-        The name of its field for a chunk of this array.
-    """
+    """Cut an array into chunks, each of them the field `part` of a generated message, in the protocol's encoding."""
     key = varint((message.DESCRIPTOR.fields_by_name[part].number << 3) | _LENGTH_DELIMITED)
     for piece in pieces_of(array):
         yield b"".join((key, varint(len(piece)), piece))
@@ -70,19 +55,9 @@ def serialize(message: Message | bytes) -> bytes:
 
 
 def decoder(descriptor: Any, deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Make a decoder that leaves the bytes of a chunk where they are.
+    """Make a decoder of messages of a type that leaves the bytes of a chunk where they are.
 
-    Parameters
-    ----------
-    descriptor : Descriptor
-        The type of the messages that come in.
-    deserialize : callable
-        Decodes every other message.
-
-    Returns
-    -------
-    callable
-        Gives a `Chunk`, or what `deserialize` gives.
+    It gives a `Chunk`, or of every other message what `deserialize` gives.
     """
     parts = _parts(descriptor)
 

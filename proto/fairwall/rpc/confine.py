@@ -20,7 +20,6 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,21 +112,17 @@ def confine(
 ) -> tuple[Layer, ...]:
     """Give up what a party of a game does not need; what cannot be given up here is left, and said.
 
+    The developer and the adversary are locked in, compliance locks others out. Returned are the layers that such a
+    party has, active or not.
+
     Parameters
     ----------
-    party : str
-        The developer and the adversary are locked in, compliance locks others out.
     listen : str
         Where the party listens, "host:port"; "" if it does not.
     connects : sequence of str
         Where the servers listen that the party calls; "" among them if one is not known yet, which leaves TCP open.
     folders : sequence of Path
         The party's own, to write in.
-
-    Returns
-    -------
-    tuple of Layer
-        The layers that such a party has, active or not.
 
     Raises
     ------
@@ -161,26 +156,14 @@ def deployed(
 
     Parameters
     ----------
-    listen : str
-        Where it is to listen, "host:port".
-    connects : sequence of str
-        Where it sends telemetry, "host:port".
+    listen, connects : str, sequence of str
+        Where it is to listen, and where it sends telemetry, "host:port": ValueError for an address without a port.
     reads : sequence of Path
         Files that it reads, also later on; those beside them may be read too.
     folders : sequence of Path
         Where it writes.
     made : sequence of Path
         Folders that it was just given, and may take away again while they are empty.
-
-    Returns
-    -------
-    tuple of Layer
-        The layers that a deployment has, active or not.
-
-    Raises
-    ------
-    ValueError
-        If an address has no port.
     """
     # As they are named, and where links lead: a file that replaces one is found by its name.
     beside = {parent for path in reads for parent in (path.parent, path.resolve().parent)}
@@ -247,16 +230,11 @@ def _call(function: str, *arguments: Any) -> int:
     """Call a function of the C library; raise OSError for the error that it sets."""
     if sys.platform != "linux":  # where the same numbers may mean other calls
         raise _Unavailable("only Linux has it")
-    result = int(getattr(_library(), function)(*arguments))
+    result = int(getattr(seccomp.library(), function)(*arguments))
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
     return result
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def _limit(open_files: int | None) -> None:

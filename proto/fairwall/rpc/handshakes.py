@@ -148,12 +148,7 @@ class Reader:
 class Report:
     """Writes lines about failures, so many in a second; of the others in that second, how many there were.
 
-    Parameters
-    ----------
-    write : callable
-        Gets the facts of a line.
-    clock : callable
-        Seconds.
+    `write` gets the facts of a line.
     """
 
     def __init__(self, write: Callable[..., object], clock: Callable[[], float] = time.monotonic) -> None:

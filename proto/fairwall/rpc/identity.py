@@ -71,10 +71,7 @@ def server_name_of(run: str, party: str) -> str:
 def identify(context: grpc.ServicerContext) -> Caller | None:
     """Say who is calling, in the word of the authority that both sides trust.
 
-    Returns
-    -------
-    Caller or None
-        None where the certificate names nobody, or more than one caller.
+    None where the certificate names nobody, or more than one caller.
     """
     # The URIs alone: a DNS name or an address may have any text.
     names: Any = context.auth_context().get("peer_uri", ())
@@ -95,10 +92,7 @@ def certificates_of(context: grpc.ServicerContext) -> tuple[bytes, ...]:
 def are_valid(certificates: Iterable[bytes], revoked: Revoked | None = None) -> bool:
     """Say whether a caller's certificates hold still: a connection may be older than their end.
 
-    Raises
-    ------
-    RevokedError
-        If nobody knows which certificates are revoked.
+    RevokedError if nobody knows which certificates are revoked.
     """
     return all(datetime.now(UTC) <= _end_of(pem) and not (revoked and revoked.holds(pem)) for pem in certificates)
 

@@ -15,13 +15,7 @@ from fairwall.errors import UserError
 
 @contextlib.contextmanager
 def importing(party: str) -> Iterator[None]:
-    """Import in the body: what cannot be imported ends the process with one line on stderr and status 2.
-
-    Parameters
-    ----------
-    party : str
-        Whose process it is.
-    """
+    """Import in the body: what cannot be imported ends the party's process with one line on stderr and status 2."""
     try:
         yield
     except (ImportError, OSError, UserError) as error:

@@ -27,17 +27,9 @@ _spare: deque[memoryview] = deque(maxlen=1)  # its methods are atomic: a lock co
 
 
 def room(size: int) -> NDArray[np.uint8]:
-    """Set memory aside, for which nothing else is used as long as the array or a view of it is alive.
+    """Set so many bytes aside, for which nothing else is used as long as the array or a view of it is alive.
 
-    Parameters
-    ----------
-    size : int
-        In bytes.
-
-    Returns
-    -------
-    ndarray of uint8, shape (size,)
-        Its contents are arbitrary.
+    Their contents are arbitrary.
     """
     if size < LARGE_BYTES:
         return np.empty(size, np.uint8)

@@ -43,10 +43,9 @@ class PartyConfig:
     ----------
     run, party : str
         Who it is; the certificate must say the same.
-    referee : str
-        The referee's address, "host:port".
-    listen : str
-        Where to listen, "host:port"; port 0 lets the system choose. Unused by a party that serves nothing.
+    referee, listen : str
+        Where the referee listens, and where to listen, "host:port"; port 0 lets the system choose. Unused by a party
+        that serves nothing.
     authority, certificate, key : str
         PEM texts.
     counterpart : str
@@ -122,18 +121,8 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
     active.
 
     A configuration that cannot be read, or libraries that cannot be once the process is confined, end it with one line
-    on stderr and status 2.
-
-    Parameters
-    ----------
-    source : str, optional
-        The configuration's file, or "-"; by default what the command line says.
-
-    Returns
-    -------
-    config : PartyConfig
-    layers : tuple of Layer
-        What the process is confined by, and what not.
+    on stderr and status 2. It is in a file, or "-", by default in what the command line says. What comes with it is
+    what the process is confined by, and what not.
     """
     source = source or str(arguments(party).config)
     log(party)

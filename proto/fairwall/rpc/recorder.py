@@ -153,18 +153,7 @@ class Recorder:
             self._file.close()
 
     def message(self, call: transcript.Call, direction: transcript.Direction, data: bytes, room: int) -> int:
-        """Record a message of a call.
-
-        Parameters
-        ----------
-        room : int
-            How many bytes of large fields may still be stored.
-
-        Returns
-        -------
-        int
-            How many bytes of large fields it holds.
-        """
+        """Record a message of a call; how many bytes of large fields it holds, of which `room` may still be stored."""
         if direction == transcript.DIRECTION_SENT:
             self._tell_numerics()
         parts, large, end, size = [], [], 0, 0
@@ -354,19 +343,8 @@ def _arriving(answers: Any, recorded: RecordedCall) -> Iterator[bytes]:
 def large_fields(data: memoryview, method: str, is_request: bool) -> Iterator[tuple[int, int]]:
     """Find the large byte fields of a message in the protocol's encoding, without decoding it.
 
-    Parameters
-    ----------
-    data : memoryview
-        The message.
-    method : str
-        The method that it belongs to, "/package.Service/Method".
-    is_request : bool
-        Whether it is the method's request, or its answer.
-
-    Yields
-    ------
-    start, stop : int
-        Where the bytes of a field stand, in rising order. None of a method, or within a field, that is not known.
+    It is the request or the answer of a method, "/package.Service/Method". Yielded is where the bytes of a field start
+    and stop, in rising order; nothing of a method, or within a field, that is not known.
     """
     if len(data) < LARGE_BYTES:
         return

@@ -160,10 +160,7 @@ def seal() -> None:
     A filter does not see whether a socket that is to listen was bound, and one that was not listens on any port. So
     whoever serves may do it until it serves.
 
-    Raises
-    ------
-    OSError
-        If it cannot be.
+    OSError if it cannot be.
     """
     numbers = _numbers(_LOOKED_AT, _architecture()[0])
     steps: list[_Step] = [(_LOAD, 0, 0, _AT_NUMBER)]
@@ -242,9 +239,9 @@ def _architecture() -> tuple[int, int]:
 def _install(steps: Sequence[_Step], seccomp: int) -> None:
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(program)))
-    library = _library()
-    failed = library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    failed = failed or library.syscall(seccomp, _SET_MODE_FILTER, _OF_ALL_THREADS, header)
+    libc = library()
+    failed = libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    failed = failed or libc.syscall(seccomp, _SET_MODE_FILTER, _OF_ALL_THREADS, header)
     if failed > 0:
         raise OSError(errno.ESRCH, f"thread {failed} stays free")
     if failed:
@@ -253,5 +250,6 @@ def _install(steps: Sequence[_Step], seccomp: int) -> None:
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
+    """Load the C library, whose calls set an error."""
     return ctypes.CDLL(None, use_errno=True)

@@ -74,13 +74,7 @@ def enter(referee: str, credentials: Credentials, recorder: Recorder | None) -> 
 
 
 def choose(games: Mapping[game.Game, Play], played: game.Game) -> Play:
-    """Choose how a party plays a game.
-
-    Raises
-    ------
-    UserError
-        If it does not know the game.
-    """
+    """Choose how a party plays a game; UserError if it does not know the game."""
     if played not in games:
         raise UserError(f"the referee plays game {played}, which this version of the party does not know")
     return games[played]
@@ -96,20 +90,10 @@ def wait_for_the_end(seat: Seat) -> None:
 def deals(
     take: Callable[..., Iterator[_Part]], request: Callable[..., Message]
 ) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
-    """Pull deals until the run is over.
+    """Pull deals until the run is over, each with the arrays that it announces, by the names of the announcing fields.
 
-    Parameters
-    ----------
-    take : callable
-        The referee's method, which streams a deal's parts.
-    request : callable
-        What it is asked with, made of the id of the last deal.
-
-    Yields
-    ------
-    deal : message
-    arrays : dict of str to ndarray
-        The arrays that the deal announces, by the name of the field that announces them.
+    `take` is the referee's method, which streams a deal's parts, and `request` makes what it is asked with of the id of
+    the last deal.
     """
     last = ""
     while True:

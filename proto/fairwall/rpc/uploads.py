@@ -16,13 +16,7 @@ _ANY_BYTES = 1 << 32
 
 
 def header_of(requests: Iterator[Any]) -> Any:
-    """Take the header that begins a stream.
-
-    Raises
-    ------
-    Refusal
-        ``REQUEST_MALFORMED`` if the stream begins otherwise, or there is nothing in it.
-    """
+    """Take the header that begins a stream; Refusal ``REQUEST_MALFORMED`` if it begins otherwise, or is empty."""
     first = next(requests, None)
     if first is None or first.WhichOneof("part") != "header":
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
@@ -32,18 +26,9 @@ def header_of(requests: Iterator[Any]) -> Any:
 def array_after(
     header: array_pb2.ArrayHeader, requests: Iterator[Any], part: str, limit_bytes: int = _ANY_BYTES
 ) -> NDArray[np.generic]:
-    """Take the array that the rest of a stream brings.
+    """Take the array that the header announced and the rest of a stream brings, each message some bytes in one part.
 
-    Parameters
-    ----------
-    header : ArrayHeader
-        What was announced.
-    requests : iterator
-        What is left of the stream.
-    part : str
-        What the part of each message is called that holds the next bytes.
-    limit_bytes : int
-        More than this is refused before memory is set aside.
+    More than the limit is refused before memory is set aside.
 
     Raises
     ------

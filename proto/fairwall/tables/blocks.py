@@ -25,16 +25,9 @@ def header(path: Path, name: str) -> list[str]:
 
 
 def read(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
-    """Read some columns.
+    """Read some columns, which occur in the header, each once; ``name`` is what an error calls the file.
 
-    Parameters
-    ----------
-    path, name : Path, str
-        Where the file is, and what an error calls it.
-    columns : sequence of str
-        Names that occur in the header, each once.
-    kept : callable
-        Told after each block how many rows there are, and how many bytes are kept of them; it may end the reading.
+    After each block `kept` is told how many rows there are, and how many bytes are kept; it may end the reading.
 
     Raises
     ------

@@ -37,13 +37,9 @@ class People:
     Attributes
     ----------
     kept : ndarray of bool
-        (rows,): which rows of the file they are.
-    labels : ndarray of uint8
-        (people,): 1 is the favourable outcome.
-    protected : ndarray of uint8
-        (people,): 1 is the advantaged group, 0 the disadvantaged one.
-    left_out : tuple of LeftOut
-        The other rows of the file, by reason.
+        (rows,): which rows of the file they are; the others are `left_out`, by reason.
+    labels, protected : ndarray of uint8
+        (people,): 1 is the favourable outcome, and the advantaged group.
     """
 
     kept: NDArray[np.bool_]
@@ -53,12 +49,7 @@ class People:
 
 
 def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
-    """Make sure that a table has the columns that its roles name.
-
-    Raises
-    ------
-    DataError
-    """
+    """Make sure that a table has the columns that its roles name; DataError if not."""
     for column in (roles.protected, roles.label, *roles.drop):
         if column not in columns:
             raise DataError(f"{name}: no column {column!r}; its columns are {names_of(columns)}")
@@ -78,10 +69,6 @@ def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str
     ----------
     name : str
         What an error calls the table.
-    columns : pa.Table
-        The named columns, as `fairwall.tables.reading.read` returns them.
-    roles : Roles
-        Which column plays which part.
     imputed : mapping of str to str or None
         For the protected column or the label, which of its values stands where there is none.
 

@@ -24,10 +24,7 @@ BYTES_MAX = 2**31
 def header(path: Path, name: str) -> list[str]:
     """Read the names of a file's columns; ``name`` is what an error calls the file.
 
-    Raises
-    ------
-    DataError
-        If it is no table, or a name occurs twice.
+    DataError if it is no table, or a name occurs twice.
     """
     with _readable(path, name):
         columns = blocks.header(path, name) if _is_csv(path) else _parquet_header(path)

@@ -21,10 +21,7 @@ def audit_digest(header: audit.AuditHeader | audit.AuditModelsRequest, predictio
 
     The two kinds of request never serialise alike: field 5 is a message in the one and a number above 0 in the other.
 
-    Parameters
-    ----------
-    predictions : ndarray, shape (models, people)
-        Contiguous.
+    Predictions, shape (models, people), are contiguous.
     """
     return _digest(header.SerializeToString(deterministic=True), predictions)
 
@@ -34,12 +31,7 @@ def by_group_digest(
 ) -> bytes:
     """Stand for everything that a request for counts by group asks: among other values of an attribute it is another.
 
-    Parameters
-    ----------
-    terms : GetGroupTermsResponse
-        What is left of a budget is no part of it.
-    predictions : ndarray, shape (models, people)
-        Contiguous.
+    What is left of a budget is no part of it. Predictions, shape (models, people), are contiguous.
     """
     policy = groups.GetGroupTermsResponse()
     policy.CopyFrom(terms)

@@ -56,17 +56,7 @@ def kind_of(request: str) -> Kind:
 def size_queries(request: str, queries: int) -> int:
     """Count which of a request's queries, the first ones, are counted as size queries rather than as metric queries.
 
-    Parameters
-    ----------
-    request : str
-        Its id.
-    queries : int
-        How many it has.
-
-    Raises
-    ------
-    ValueError
-        If the id does not tell.
+    The request's id tells; ValueError if it does not.
     """
     match kind_of(request):
         case "size" | "reference":

@@ -42,31 +42,15 @@ class Law(Protocol):
         """The probability that an encoding says none or several values, whatever the true one."""
 
     def probabilities(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """List everything that can be released.
+        """List everything that can be released, shape (outputs, k), and P(output | value), same shape.
 
-        Returns
-        -------
-        tuple of NDArray
-            The outputs, shape (outputs, k), and P(output | value), same shape. Columns sum to 1.
-
-        Raises
-        ------
-        ValueError
-            If k is above `ENUMERATED_MAX`.
+        Columns of the second sum to 1. ValueError if k is above `ENUMERATED_MAX`.
         """
 
     def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
-        """Return log P(encoded row | value), up to a constant for each row.
+        """Return log P(encoded row | value), up to a constant for each row, of rows as released.
 
-        Parameters
-        ----------
-        encoded : ndarray
-            Shape (n, k), as released.
-
-        Returns
-        -------
-        NDArray[np.float64]
-            Shape (n, k), a column for each value.
+        Both have the shape (n, k): a column for each value.
         """
 
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
@@ -77,14 +61,7 @@ class Law(Protocol):
 class Subsets:
     """A subset of `size` values: the true one is in with probability 1 - `missing`, the rest are drawn uniformly.
 
-    Parameters
-    ----------
-    k : int
-        How many values there are, at least 2.
-    size : int
-        omega, in 1 .. k-1.
-    missing : float
-        The probability that the true value is not in the subset, above 0.
+    There are at least 2 values, k, and 1 .. k-1 in a subset, omega; the probability is above 0.
     """
 
     k: int
@@ -132,12 +109,7 @@ class Bits:
     In the papers' letters 1 - `missing` is p and `extra` is q. Both are what goes wrong, so that float64 tells them
     from 0 at any epsilon.
 
-    Parameters
-    ----------
-    k : int
-        How many values there are, at least 2.
-    missing, extra : float
-        Probabilities, above 0 and below 1.
+    There are at least 2 values, and both probabilities are above 0 and below 1.
     """
 
     k: int
@@ -182,16 +154,7 @@ class Bits:
 class Numbers:
     """k independent numbers: the true value's is 1, another's 0, plus Laplace noise of scale 2/epsilon on each.
 
-    The receiver turns them into bits, those above a threshold.
-
-    Parameters
-    ----------
-    k : int
-        How many values there are, at least 2.
-    epsilon : float
-        Above 0.
-    threshold : float
-        In (0, 1).
+    The receiver turns them into bits, those above a threshold in (0, 1). There are at least 2 values.
     """
 
     k: int
@@ -238,13 +201,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Flips:
-    """One of two values: the true one v is released, or the other one, that with probability ``missing[v]``.
-
-    Parameters
-    ----------
-    missing : tuple of float
-        Probabilities, above 0 and below 1.
-    """
+    """One of two values: the true v is released, or the other one, that with probability ``missing[v]``, in (0, 1)."""
 
     missing: tuple[float, float]
     k: int = field(default=2, init=False)
@@ -273,15 +230,7 @@ class Flips:
 def enumerated_loss(probabilities: NDArray[np.float64]) -> float:
     """Return the privacy loss of a law whose every output is listed: the largest log-ratio of two columns.
 
-    Parameters
-    ----------
-    probabilities : ndarray of float64
-        P(output | value), shape (outputs, k).
-
-    Returns
-    -------
-    float
-        At least 0; infinite if some value rules out what another allows.
+    Given is P(output | value), shape (outputs, k). Infinite if some value rules out what another allows.
     """
     possible = probabilities[probabilities.max(axis=1) > 0]
     with np.errstate(divide="ignore"):

@@ -63,10 +63,8 @@ class LocalLaw(Generic[L]):
 
     Parameters
     ----------
-    name : str
-        The key in `LOCAL_LAWS`, in scenario files and in results.
-    title : str
-        What people call it, in reports.
+    name, title : str
+        The key in `LOCAL_LAWS`, in scenario files and in results; what people call it, in reports.
     parameters : callable
         From k and epsilon to the law.
     cost : callable
@@ -96,10 +94,7 @@ class LocalLaw(Generic[L]):
     def loss(self, k: int, epsilon: float) -> float:
         """Return the exact privacy loss of what is released: epsilon, or less for THE's bits. The same for every k.
 
-        Raises
-        ------
-        LocalPrivacyError
-            As `law`.
+        LocalPrivacyError as of `law`.
         """
         self._require(k, epsilon)
         return self.cost(epsilon)

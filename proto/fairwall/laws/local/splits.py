@@ -18,7 +18,7 @@ _SUM_TOLERANCE = 1e-9
 
 
 def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) -> tuple[float, ...]:
-    """Split a budget among attributes.
+    """Split a budget among attributes: each one's epsilon, in their order.
 
     Parameters
     ----------
@@ -28,11 +28,6 @@ def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) ->
         How many values each attribute has, at least 2 each.
     epsilon : float
         The whole budget, above 0.
-
-    Returns
-    -------
-    tuple of float
-        Each attribute's epsilon, in their order.
 
     Raises
     ------
@@ -58,25 +53,8 @@ def uniform_at_k_based(domains: Sequence[int], place: int, epsilon: float) -> fl
     Two splits of one budget give the attribute different protection, so that a difference in what comes of them may be
     due to that alone. This is the control for it, which the source lacks.
 
-    Parameters
-    ----------
-    domains : sequence of int
-        As `split` takes them.
-    place : int
-        Which attribute, from 0.
-    epsilon : float
-        The budget of k-based, above 0.
-
-    Returns
-    -------
-    float
-        The budget of uniform: ``epsilon * d * k[place] / sum(k)`` for d attributes. The attribute's own epsilon is
-        ``epsilon * k[place] / sum(k)`` under both.
-
-    Raises
-    ------
-    LocalPrivacyError
-        As `split`.
+    With k-based's epsilon, it is ``epsilon * d * k[place] / sum(k)`` for d attributes. The attribute's own epsilon is
+    ``epsilon * k[place] / sum(k)`` under both. Domains and errors are as of `split`.
     """
     return len(domains) * split("k-based", domains, epsilon)[place]
 

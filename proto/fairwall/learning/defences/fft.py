@@ -21,14 +21,8 @@ from fairwall.learning.training import train as fit
 def tune(base: Ensemble, task: Task, *, attributes: int = 1, weights: tuple[float, float] | None = None) -> Ensemble:
     """Tune models that were trained on G_b on rows of G_{1-b}, with rehearsal and penalty.
 
-    Parameters
-    ----------
-    base, task : Ensemble, Task
-        As every defence's tuning takes them.
-    attributes : int
-        How many of the split's attributes the penalty looks at, and batches are stratified by.
-    weights : optional
-        The penalty's weights of the two labels' gaps.
+    So many of the split's attributes the penalty looks at, and batches are stratified by; the weights are the
+    penalty's, of the two labels' gaps.
     """
     split, settings = task.split, task.settings
     groups = split.groups[:attributes]

@@ -72,23 +72,9 @@ def deploy(
 ) -> Deployment:
     """Run the procedure on baselines.
 
-    Parameters
-    ----------
-    base : Ensemble
-        Trained on G_b, one for each bit.
-    task : Task
-        What they were trained by.
-    held_out : Split
-        Rows that no model was trained on.
-    side : ndarray of 0 or 1, shape (rows of held_out,), optional
-        Which distribution each is a sample of; its group where not given: pure groups.
-    tau : float
-        In [0, 1].
-
-    Raises
-    ------
-    TrainingUnavailable
-        If PyTorch is not installed.
+    These were trained on G_b, one for each bit, by the task, and none of them on a row that is held out. `side` is
+    which distribution each of those is a sample of; its group where not given: pure groups. TrainingUnavailable if
+    PyTorch is not installed.
     """
     tuned = fft.tune(base, task)
     before, after = (_measured(models, held_out, side) for models in (base, tuned))

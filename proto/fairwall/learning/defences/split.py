@@ -28,11 +28,7 @@ Progress = Callable[[int, int], None]
 class Split:
     """The rows that one side of the game trains on.
 
-    Attributes
-    ----------
-    features : (rows, d).
-    labels : (rows,), 0 or 1.
-    groups : (attributes, rows), 1 = advantaged; the game is about the first attribute.
+    Groups are (attributes, rows), 1 = advantaged; the game is about the first attribute. Features are (rows, d).
     """
 
     features: NDArray[np.float64]
@@ -103,13 +99,7 @@ class Settings:
 class Task:
     """The models that a defence is to train, or to tune: each is a function of its bit, its seed and what all share.
 
-    Attributes
-    ----------
-    split : whose rows are dealt.
-    bits : shape (models,), 0 or 1.
-    seeds : length models.
-    settings : of these, lambda and the share of rehearsal are about tuning alone.
-    on_step : optional.
+    Of the settings, lambda and the share of rehearsal are about tuning alone.
     """
 
     split: Split
@@ -186,10 +176,7 @@ def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> Ha
 def sizes(mine: int, others: int, settings: Settings) -> tuple[int, int]:
     """Say how many rows a model is trained on and tuned on, of groups of ``mine`` and ``others`` rows.
 
-    Raises
-    ------
-    ValueError
-        If the groups do not hold as many.
+    ValueError if the groups do not hold as many.
     """
     pure = settings.purity == 1
     # Two mixtures of one size n use up alpha n + (1 - alpha) n = n rows of each group.
