@@ -15,15 +15,8 @@ from fairwall.laws.metric import METRICS, strata_of
 def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
     """Measure the balanced accuracy of a guess, in percent (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023).
 
-    Parameters
-    ----------
-    guess, protected : ndarray of 0 or 1, shape (n,)
-        Both groups occur in ``protected``.
-
-    Returns
-    -------
-    float
-        In [0, 100]; 50 is what a guess without any information reaches.
+    Both arrays, of shape (n,), hold 0 and 1; both groups occur in ``protected``. 50 is what a guess without any
+    information reaches.
     """
     right = guess == protected
     return 50.0 * float(right[protected == 1].mean() + right[protected == 0].mean())
@@ -81,12 +74,7 @@ def score_guess(
 ) -> RevealScore:
     """Score a guess that names the groups.
 
-    Parameters
-    ----------
-    guess, baseline : ndarray of 0 or 1, shape (n,)
-        With the answers, and without any query.
-    targeted : ndarray of bool, shape (n,)
-    protected : ndarray of 0 or 1, shape (n,)
+    Arrays have shape (n,); ``baseline`` is the guess without any query.
     """
     right = guess == protected
     return RevealScore(

@@ -123,8 +123,7 @@ def _card(cell: ReportCell, colour: str) -> Card:
     if cell.summary["exact"] == len(cell.trials):
         reached = f"everybody; its balanced accuracy before asking was {before:.0f}%."
     else:
-        people = f"{count(cell.summary['recovered'])} of {cell.summary['n']:,} people"
-        reached = f"{people}; its balanced accuracy is {leakage:.0f}%, and was {before:.0f}% before asking."
+        reached = f"{_people(cell)}; its balanced accuracy is {leakage:.0f}%, and was {before:.0f}% before asking."
     useless = " Read this way, the answers were of no use: it knew more without them." if worthless(cell) else ""
     text = f"With at most {asked} the attacker is right about {reached}{useless} {_error(cell)}"
     alt = f"From {before:.0f}% before asking to {leakage:.0f}%, on a scale from {_COIN:.0f}% to 100%"
@@ -212,8 +211,9 @@ def _outcome(cell: ReportCell, attribute: str) -> str:
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
     coin = "50% is a coin"
     interval = "" if cell.leakage.low is None else f"95% interval {cell.leakage.ends(1)}; "
-    people = f"{count(cell.summary['recovered'])} of {cell.summary['n']:,} people"
-    balanced = f"right about {people}, with a balanced accuracy of {Estimate(cell.leakage.mean)}% ({interval}{coin})"
+    balanced = (
+        f"right about {_people(cell)}, with a balanced accuracy of {Estimate(cell.leakage.mean)}% ({interval}{coin})"
+    )
     before = f"before any question its balanced accuracy was {cell.baseline.text(1, '%')}"
     often = _often(exact, len(cell.trials))
     if exact == len(cell.trials):
@@ -221,6 +221,10 @@ def _outcome(cell: ReportCell, attribute: str) -> str:
     if exact:
         return f"the developer {knew} in {often}; over all trials it was {balanced}, and {before}"
     return f"the developer never {knew}; it was {balanced}, and {before}"
+
+
+def _people(cell: ReportCell) -> str:
+    return f"{count(cell.summary['recovered'])} of {cell.summary['n']:,} people"
 
 
 def _often(hits: int, trials: int) -> str:
