@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Guarantee, require_budget
+from compliance.mechanisms.mechanism import Guarantee
 from compliance.mechanisms.pass_fail import PassFail
 from fairwall.errors import UserError
 from fairwall.laws.metric import find_metric
@@ -61,10 +60,8 @@ class BelievedVerdicts(PassFail):
     name: str = "verdicts-exact"
     guarantee: Guarantee = "pure"
 
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Claim what was asked for."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
+    def refuses(self, metric: str, epsilon: float, delta: float) -> None:
+        """Refuse nothing."""
 
 
 _BUILT: Mapping[Kind, Mapping[str, Entry]] = {
