@@ -103,7 +103,7 @@ def recommend(
         (
             "--minimum-group",
             minimum_group is None or 1 <= minimum_group < n / 2,
-            "must be at least 1 and less than half of --n",
+            "must be at least 1 and less than half of --people",
         ),
         ("--reveal-max", 0.5 <= reveal_max <= 1, "must be at least 0.5 and at most 1"),
     ):

@@ -23,4 +23,4 @@ ROUNDING = 1e-9
 
 def to_rounding(found: str, error: float, off: str = "off by", **figures: float) -> Finding:
     """Say what holds exactly, or by how much more than rounding it does not, behind the words of ``off``."""
-    return Finding(found, "" if error <= ROUNDING else f"{off} {error:g}", figures)
+    return Finding(found, "" if error < ROUNDING else f"{off} {error:g}", figures)
