@@ -15,17 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Loss
-from compliance.mechanisms.mechanism import (
-    Facts,
-    Guarantee,
-    Mechanism,
-    Question,
-    Release,
-    Reusable,
-    candidates,
-    chosen,
-    require_answerable,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, Reusable, candidates, chosen
+from compliance.mechanisms.promise import require_answerable
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.bounding import metric_range, truncated_scale
 from fairwall.laws.mechanisms import MECHANISM_LAWS

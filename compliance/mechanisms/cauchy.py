@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cauchy import tune
 from fairwall.laws.shares import DEFAULT_SHARES, Shares

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, exactly, require_answerable
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, exactly
 from compliance.mechanisms.posterior_answers import Told, answers
+from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.batch import Stratum
 from fairwall.laws.cells import cells_scale, discrete_variance

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release, require_budget
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import Noisy, require_budget
 from compliance.noise.sampling import Noise, step_for
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_answerable
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.conceal_laplace import conceal_laplace_beta
 

@@ -24,7 +24,8 @@ from compliance.intervals.counts import (
     possible_sums,
 )
 from compliance.intervals.interval import Ends, noise_reach
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps, sums_over
 from fairwall.laws.batch import Stratum

@@ -7,7 +7,8 @@ import numpy as np
 from compliance.ledger.accountant import Loss
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.gaussian import gaussian_cost
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release, require_budget
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import Noisy, require_budget
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import CountScales, gaussian_scales
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier

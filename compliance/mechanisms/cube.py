@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.batch import Stratum
 from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, exactly, require_budget
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, exactly
+from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise
 
 

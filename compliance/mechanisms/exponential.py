@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_answerable
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.selection import permute_and_flip_exponents, unsigned
 

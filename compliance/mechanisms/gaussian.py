@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 
 from compliance.ledger.accountant import Law, Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release, require_budget, with_interval
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, with_interval
+from compliance.mechanisms.promise import Noisy, require_budget
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Gaussian

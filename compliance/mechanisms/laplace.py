@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release, with_interval
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, with_interval
+from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.noise import Laplace
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.counts import as_fact, from_fact, size_fact
 from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
-from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.posterior_answers import Told, answers
+from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise
 from fairwall.laws.batch import Stratum
 from fairwall.laws.decimals import least_scale

@@ -30,16 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import (
-    Facts,
-    Guarantee,
-    Noisy,
-    Question,
-    Release,
-    refuse_unbounded,
-    refuse_without_delta,
-    with_interval,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, with_interval
+from compliance.mechanisms.promise import Noisy, refuse_unbounded, refuse_without_delta
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace

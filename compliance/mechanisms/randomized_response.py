@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from compliance.intervals.counts import combined, level_of_parts
 from compliance.intervals.interval import Ends, noise_reach
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_budget
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.bounding import metric_range

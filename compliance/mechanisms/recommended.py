@@ -27,16 +27,8 @@ from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Mechanism,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, exactly
+from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise.sampling import Noise
 from fairwall.laws.bounding import metric_range

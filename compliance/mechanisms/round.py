@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_budget
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise
 from fairwall.laws.precision import DECIMALS
 

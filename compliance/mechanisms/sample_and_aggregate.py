@@ -27,7 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_answerable
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.aggregation import BLOCK_SIZE, aggregate_law, block_count

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.exponential import without_sign
-from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_answerable
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.selection import SparseVector, sparse_vector
 

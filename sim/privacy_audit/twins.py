@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Budget, Loss, pure
-from compliance.mechanisms.mechanism import Guarantee, Mechanism, Question, Release, require_budget
+from compliance.mechanisms.mechanism import Guarantee, Mechanism, Question, Release
+from compliance.mechanisms.promise import require_budget
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.calibration import (
     cauchy_loss,
