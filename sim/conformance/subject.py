@@ -19,7 +19,7 @@ from sim.conformance.command import BARE, Surroundings
 from sim.conformance.errors import ConformanceError
 from sim.conformance.target import Target
 
-_START_SECONDS = 60.0
+_START_SECONDS = 300.0
 _WORD_SECONDS = 0.05
 """How long what is said takes to be written down."""
 _LAST_WORDS_SECONDS = 2.0
