@@ -1,4 +1,4 @@
-"""How often intervals hold the exact gap, how wide they are for that, and what P(gap > threshold) is worth.
+"""How often likely intervals hold the exact gap, how wide they are for that, and what P(gap > threshold) is worth.
 
     python benchmarks/interval_coverage.py [--worlds 2000] [--metric sp] [--only cells ...] [--by kind ...]
         [--table db_adult_processed_26k.csv.gz] [--held-back db_ACSCoverage.csv.gz]
@@ -33,7 +33,7 @@ from short import parsed
 
 from compliance.intervals.interval import probabilities_above, within_range
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, chosen
+from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, chosen, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.metrics import gaps
@@ -164,19 +164,20 @@ def told_in(world: World, name: str, mechanism: Mechanism, delta: float, seed: i
         facts = mechanism.release(world.later, NO_FACTS, world.epsilon, delta, noise).facts
     answering = chosen(mechanism, metric, question.people(), question.queries, world.epsilon, delta, question)
     released = mechanism.release(question, facts, world.epsilon, delta, noise)
-    if released.low is None or released.high is None or np.isnan(released.low).all():
+    _, (least, most) = ends_of(released)
+    if np.isnan(least).all():
         return tally
     exact = question.gaps()
-    low, high = within_range(released.low, released.high, metric)
+    low, high = within_range(least, most, metric)
     tally.inside.append(float(((low - 1e-12 <= exact) & (exact <= high + 1e-12)).mean()))
-    middle, half = (released.low + released.high) / 2, (released.high - released.low) / 2
+    middle, half = (least + most) / 2, (most - least) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         tally.needed.append(np.where(half > 0, np.abs(middle - exact) / half, 0.0))
     generator = np.random.default_rng((seed, 2))
     for model in range(min(_MODELS_ASKED, question.queries)):
         reach = min(1.0, _GAPS + float(half[model]))
         for threshold in generator.uniform(-reach, reach, _THRESHOLDS).tolist():
-            ends = released.low[model : model + 1], released.high[model : model + 1]
+            ends = least[model : model + 1], most[model : model + 1]
             values = question.asked.strata[0].inside[model : model + 1]
             told = probabilities_above(*ends, values, metric, threshold, answering.name)
             if not np.isnan(told).any():

@@ -13,7 +13,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case, interval_of, values_of
+from compliance.answers.audits import Case, intervals_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
 from compliance.ledger.file import LedgerUnavailable
@@ -85,6 +85,7 @@ class AuditService(AuditServiceServicer):
         return audit.GetExpectedErrorResponse(
             error=expected.error,
             half_width=expected.half_width,
+            likely_half_width=expected.likely_half_width,
             midpoint_error=expected.midpoint_error,
             revealed=None if math.isnan(revealed) else revealed,
         )
@@ -127,13 +128,15 @@ def _answer(
         entry = case.answer(developer, header.request_id, digest, metric, predictions, header.epsilon)
         now = case.ledger.remaining(case.dataset, developer)
     LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))
-    low, high = interval_of(entry)
+    (low, high), (likely_low, likely_high) = intervals_of(entry)
     above = case.probability_above(entry, predictions, header.threshold) if header.HasField("threshold") else None
     wait(case, began)
     response = audit.AuditResponse(
         gaps=arrays.to_message(values_of(entry)),
         low=arrays.to_message(low),
         high=arrays.to_message(high),
+        likely_low=arrays.to_message(likely_low),
+        likely_high=arrays.to_message(likely_high),
         probability_above=None if above is None else arrays.to_message(above),
         epsilon_charged=entry.request.loss.epsilon,
         epsilon_remaining=entry.remaining,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from compliance.intervals.interval import Ends, probabilities_above, within_rang
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import Entry, Reply, Request
-from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
+from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen, ends_of
 from compliance.noise.draw_log import DrawLog
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.people import Records
@@ -160,7 +161,7 @@ class Case:
         A function of what is stored and of public numbers, the batch's predictions among them: it costs nothing and is
         the same each time.
         """
-        _, low, high = _decode_answer(entry)
+        _, _, _, low, high = _decode_answer(entry)
         asked = entry.request
         values = Question(asked.metric, predictions, self.records).asked.strata[0].inside
         return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
@@ -223,10 +224,11 @@ def values_of(entry: Entry) -> NDArray[np.float64]:
     return values
 
 
-def interval_of(entry: Entry) -> Ends:
-    """Read the intervals of a batch's answers, within the metric's range; NaN where there is none."""
-    _, low, high = _decode_answer(entry)
-    return within_range(low, high, entry.request.metric)
+def intervals_of(entry: Entry) -> tuple[Ends, Ends]:
+    """Read the intervals of a batch's answers, guaranteed and likely, within the metric's range; NaN for none."""
+    _, low, high, likely_low, likely_high = _decode_answer(entry)
+    metric = entry.request.metric
+    return within_range(low, high, metric), within_range(likely_low, likely_high, metric)
 
 
 def _rounded(release: Release, precision: Precision) -> Release:
@@ -237,29 +239,39 @@ def _rounded(release: Release, precision: Precision) -> Release:
     if precision == "float64":
         return release
 
-    def rounded(end: NDArray[np.float64] | None, side: float) -> NDArray[np.float64] | None:
-        if end is None:
-            return None
+    def rounded(end: NDArray[np.float64], side: float) -> NDArray[np.float64]:
         written = written_down(end, precision)
         return written + side * spacing(written, precision)
 
-    values = written_down(release.values, precision)
-    return replace(release, values=values, low=rounded(release.low, -0.5), high=rounded(release.high, 0.5))
+    (low, high), (likely_low, likely_high) = (
+        (rounded(low, -0.5), rounded(high, 0.5)) for low, high in ends_of(release)
+    )
+    return replace(
+        release, values=written_down(release.values, precision), low=low, high=high, likely=(likely_low, likely_high)
+    )
+
+
+_ROWS = b"\x05"
+"""What an answer begins with in the ledger: how many numbers there are of each model."""
 
 
 def _encode_answer(release: Release) -> bytes:
-    """Stack answers, low and high ends: they are cut to the metric's range when they are told, not before.
+    """Stack answers and the ends of their intervals: these are cut to the metric's range when they are told.
 
     What is cut off says how wide the noise is, which probabilities need.
     """
-    unknown = np.full(release.values.shape, np.nan)
-    ends = (unknown if end is None else end for end in (release.low, release.high))
-    return np.stack([release.values, *ends]).astype("<f8").tobytes()
+    return _ROWS + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes()
 
 
 def _decode_answer(entry: Entry) -> NDArray[np.float64]:
-    stacked: NDArray[np.float64] = np.frombuffer(entry.reply.answer, dtype="<f8").reshape(3, -1)
-    return stacked
+    """Return answers and the ends of their intervals, guaranteed and likely, shape (5, m)."""
+    stored = entry.reply.answer
+    if len(stored) % 8:
+        return np.frombuffer(stored, dtype="<f8", offset=len(_ROWS)).reshape(5, -1)
+    # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
+    values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
+    unknown = np.full(values.shape, np.nan)
+    return np.stack([values, unknown, unknown, low, high])
 
 
 def _encode(facts: Facts) -> bytes:

@@ -18,7 +18,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release, chosen
+from compliance.intervals.interval import within_range
+from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
@@ -51,14 +52,16 @@ class Expectation:
     error : float
         How far the answer, cut to the metric's range, is from the data set's exact value. NaN for a mechanism whose
         answers are choices and no values.
-    half_width : float
-        Of the answer's interval, cut to the metric's range. NaN where a mechanism gives none.
+    half_width, likely_half_width : float
+        Of the answer's interval that is guaranteed, and of the likely one, cut to the metric's range. NaN where a
+        mechanism gives none.
     midpoint_error : float
         How far the middle of the metric's range is from it, which anybody can say for nothing.
     """
 
     error: float
     half_width: float
+    likely_half_width: float
     midpoint_error: float
 
 
@@ -111,7 +114,7 @@ def expect(
     spent = epsilon * fewer / models
     answers = max(1, min(_ANSWERS // fewer, _DRAWN_MAX // (fewer * people)))
     repeats = max(1, min(_REPEATS, _ANSWERS // fewer))
-    errors, widths, distances = [], [], []
+    errors, widths, likely_widths, distances = (list[NDArray[np.float64]]() for _ in range(4))
     answering: dict[int, Mechanism] = {}
     for share, world in product(np.linspace(shares.low, shares.high, _SHARES), _worlds(metric)):
         for draw in range(math.ceil(answers / _REPEATS)):
@@ -124,12 +127,14 @@ def expect(
                 answering[world] = chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
             for _ in range(repeats):
                 released = answering[world].release(question, NO_FACTS, spent, delta, Seeded(generator))
-                answered, half_widths = _within(released, metric)
-                errors.append(np.abs(answered - truth))
-                widths.append(half_widths)
+                errors.append(np.abs(np.clip(released.values, *metric_range(metric)) - truth))
+                for halves, (low, high) in zip((widths, likely_widths), ends_of(released), strict=True):
+                    low, high = within_range(low, high, metric)
+                    halves.append((high - low) / 2)
             distances.append(np.abs(midpoint(metric) - truth))
-    told = (np.nan, np.nan) if MECHANISM_LAWS[mechanism.name].is_choice else (_median(errors), _median(widths))
-    return Expectation(*told, _median(distances))
+    if MECHANISM_LAWS[mechanism.name].is_choice:
+        return Expectation(math.nan, math.nan, math.nan, _median(distances))
+    return Expectation(_median(errors), _median(widths), _median(likely_widths), _median(distances))
 
 
 def _worlds(metric: str) -> range:
@@ -161,15 +166,6 @@ def _groups(share: float, people: int, minimum_group: int) -> NDArray[np.uint8]:
     least = min(minimum_group, people // 2)
     fewest = min(max(round(share * people), least), people - least)
     return (np.arange(people) >= fewest).astype(np.uint8)
-
-
-def _within(released: Release, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ends = metric_range(metric)
-    if released.low is None or released.high is None:
-        half = np.full(released.values.shape, np.nan)
-    else:
-        half = (np.clip(released.high, *ends) - np.clip(released.low, *ends)) / 2
-    return np.clip(released.values, *ends), half
 
 
 def _median(values: list[NDArray[np.float64]]) -> float:

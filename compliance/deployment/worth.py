@@ -86,7 +86,7 @@ def say(policy: Policy, found: list[Worth]) -> None:
 def told(policy: Policy, found: list[Worth]) -> Iterator[tuple[int, str]]:
     """Tell what answers of a data set will be worth: lines, each with the log's level."""
     name, models = policy.data_name, batch_of(policy)
-    yield logging.INFO, f"{name}: 95% interval (median error) at epsilon {spendable(policy):g}"
+    yield logging.INFO, f"{name}: 95% interval, ~ where not guaranteed (median error), at epsilon {spendable(policy):g}"
     yield logging.INFO, f"{name}: {'metric':<10} {'one model':<19} {models} in a batch"
     for worth in found:
         yield logging.INFO, f"{name}: {worth.metric:<10} {_figures(worth.one):<19} {_figures(worth.batch)}"
@@ -114,5 +114,6 @@ def _comparison(metric: str, expected: Expectation) -> str:
 def _figures(expected: Expectation) -> str:
     if math.isnan(expected.error):
         return "no value"
-    interval = "" if math.isnan(expected.half_width) else f"±{expected.half_width:.2g} "
+    sure, likely = expected.half_width, expected.likely_half_width
+    interval = f"±{sure:.2g} " if not math.isnan(sure) else "" if math.isnan(likely) else f"~±{likely:.2g} "
     return f"{interval}({expected.error:.2g})"

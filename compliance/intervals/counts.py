@@ -1,85 +1,88 @@
-r"""Intervals of answers that are computed from noisy counts.
-
-A stratum of n people releases N0 with noise and, for each model, the centred sum nu = sum0 - N0/2 with noise, of public
-laws, and independent of each other but for the size that a cube's share. Where all N0 and nu were taken for alike
-likely beforehand, what is known of them afterwards is what was released less noise: N0 is N with a weight w(N) that
-falls as the law of its noise does, and nu is what was released of it plus noise. A gap is monotone in nu for each N,
-
-    gap = (T - sum0)/(n - N) - sum0/N,    so    gap <= t  if and only if  nu >= (T/(n-N) - t) / (1/N + 1/(n-N)) - N/2,
-
-with T the public total, and so P(gap <= t) = sum over N of w(N) P(noise >= that - the released nu). The ends of the
-interval are where this is what the level leaves, half of it on either side. Were the gap a weighted sum of N0 and nu,
-this interval would hold the truth exactly as often as its level says, whatever the truth is: both are shifted by noise
-alone. It is nearly one where N0's noise is small beside N0.
-
-What people of these values cannot add up to is cut off, which leaves no truth out. Predictive parity is a difference of
-ratios of two noisy sums each: its ends are quantiles of draws of N0 and nu, seeded, from the same laws.
-
-**Equalized odds** puts two strata together, whose noise is independent. The larger of two absolute gaps lies between
-the larger of their lower ends and the larger of their upper ends wherever both lie in their intervals: with probability
-LEVEL, where each does with its square root. A sum of two is taken to be as wide as independent errors add up, times
-1.15: of two Laplace numbers of scale 1 the sum is beyond 1.15 sqrt(2) ln 20 in 2.6% of cases, and where both gaps are
-0, so that their signs are lost, the sum of absolute values is in 4.5%; of two Gaussian ones it is 2.4% and 4.8%. So
-these two hold the truth more often than 19 times in 20, mostly: nothing less holds it that often where gaps are 0.
-"""
+"""Intervals of answers that are computed from noisy counts: what noise they invert, and what people can add up to."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import LEVEL, Ends
-from compliance.records.metrics import GroupSums
-from fairwall.laws.cube import CubeNoise
+from compliance.intervals.inversion import BEYOND, LAST_BITS, Part, gaps_of_part, gaps_of_parts
+from compliance.intervals.reach import Additive, Size, of_draws, of_sums
 from fairwall.laws.metric import Metric
-from fairwall.laws.noise import Gaussian, Laplace, Law
-
-_LAST_BITS = 2.0**-40
-"""For float64's rounding errors in the ends of intervals."""
-
-_WIDER = 1.15
-"""See above."""
-
-_TINY = 1e-12
-"""What is as good as 0: for a probability, whose log-odds stay finite, and for the scale of no noise."""
-
-_DRAWS = 2000
-_DRAWN_LEVEL = LEVEL + 0.01
-"""Quantiles of so many draws err, and a ratio is less straight than a gap."""
-
-_SEED = 2014
-
-_STEPS = 30
-"""At most, of the secant method on log-odds, which are nearly straight in the tails of these laws, or by halves."""
-
-_NEAR = 1e-3
-"""Log-odds that are as good as those of the level: 1e-3 of its 5%."""
 
 
 @dataclass(frozen=True, eq=False)
 class CentredSums:
-    """What a stratum releases of one of a metric's sums, for each model.
+    """What a stratum releases of one of a metric's sums, for each model, beside N0.
 
     Parameters
     ----------
+    n, totals : int, ndarray of float64
+        The people in the stratum, and the totals of their values, shape (m,). Public.
     sums, centres, units : ndarray of float64
         The noisy centred sums, what was taken off each value before it was added up, and the unit of the noise, shape
         (m,).
-    law : Law
+    law : Additive
         Of the noise.
     rounded : float
         How far rounding may have moved a sum, in its unit.
+    possible : Ends
+        What gaps, or ratios, people of these values can have, `possible_gaps`.
     """
 
+    n: int
+    totals: NDArray[np.float64]
     sums: NDArray[np.float64]
     centres: NDArray[np.float64]
     units: NDArray[np.float64]
-    law: Law
+    law: Additive
     rounded: float
+    possible: Ends
+
+
+def intervals(metric: Metric, sizes: Sequence[Size], fewest: int, told: Sequence[CentredSums]) -> Ends:
+    """Return between what numbers a metric lies, at `LEVEL`, from its parts' sums and the N0 beside each.
+
+    `fewest` is how many people both groups have at least; public.
+    """
+    if metric.binary:
+        return _of_precision(sizes[0], *told)
+    return gaps_of_parts(metric, [_part(size, fewest, of_part) for size, of_part in zip(sizes, told, strict=True)])
+
+
+def _part(size: Size, fewest: int, told: CentredSums) -> Part:
+    reach = of_sums(size, told.law, told.units, told.rounded)
+    ends = size.range(fewest, told.n)
+    return Part(
+        told.n, told.totals, size.value, *ends, told.sums, told.centres, reach, told.possible, told.units == 0
+    )  # fmt: skip
+
+
+def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends:
+    """Return between what numbers the difference of two shares of hits among positives lies."""
+    among = of_sums(size, positives.law, positives.units, positives.rounded)
+    reach = among(positives.centres, positives.centres, 1 - 2 * BEYOND)
+    at, of_hits = (of.sums + of.centres * size.value for of in (positives, hits))
+    first, last = np.maximum(at - reach, 0.0), np.minimum(at + reach, positives.totals)
+    none = positives.totals == 0
+    # Where a group may have no positives, the metric is 0 by definition.
+    told = (first > 0.5) & (last < positives.totals - 0.5)
+    total, at, first, last = (np.where(told, of, 1.0) for of in (positives.totals, at, first, last))
+
+    def sums(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        found = []
+        for slope in (least, most):
+            weights = np.stack([hits.centres - slope * positives.centres, hits.units, -slope * positives.units])
+            rounded = hits.rounded * hits.units + np.abs(slope) * positives.rounded * positives.units
+            found.append(of_draws(size, hits.law, weights, level, rounded))
+        return np.maximum(*found)
+
+    reached = np.where(none, 0.0, 1.0)
+    part = Part(total, hits.totals, at, first, last, of_hits, 0.0, sums, (-reached, reached), ~told)
+    return gaps_of_part(part, LEVEL + 2 * BEYOND)
 
 
 def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
@@ -113,16 +116,9 @@ def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
 
 
 def possible_gaps(
-    metric: Metric,
-    n: int,
-    totals: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    sums: Ends,
-    centred: NDArray[np.float64],
-    reach: NDArray[np.float64] | float,
-    centres: NDArray[np.float64] | float = 0.5,
-) -> Ends:
-    """Return the least and the largest gap of one part, or ratio, that fits what was released.
+    metric: Metric, n: int, totals: NDArray[np.float64], sizes: NDArray[np.float64], sums: Ends
+) -> Ends:  # fmt: skip
+    """Return the least and the largest gap of one part, or ratio, that people of these values can have.
 
     Parameters
     ----------
@@ -134,12 +130,9 @@ def possible_gaps(
         The possible N0, ascending.
     sums : Ends
         What so many people can add up to, see `possible_sums`.
-    centred, reach, centres : ndarray of float64, ndarray of float64 or float, ndarray of float64 or float
-        The noisy centred sums, shape (m,), how far from them the exact ones may be, and what was taken off each value.
     """
     ends = list[NDArray[np.float64]]()
-    for end in (centred - reach, centred + reach):
-        sum0 = np.clip(end[:, np.newaxis] + sizes * np.reshape(centres, (-1, 1)), *sums)
+    for sum0 in sums:
         # The order of addition may cost the last bits, and what is left of a total be below 0.
         mean0, mean1 = sum0 / sizes, np.maximum(totals[:, np.newaxis] - sum0, 0.0) / (n - sizes)
         if metric.bounded:
@@ -149,153 +142,4 @@ def possible_gaps(
                 ends.append(mean0 / mean1)
     # For each N0 a gap falls as sum0 grows, and a ratio rises.
     upper, lower = ends if metric.bounded else ends[::-1]
-    return lower.min(axis=1) - _LAST_BITS, upper.max(axis=1) + _LAST_BITS
-
-
-def level_of_parts(metric: Metric) -> float:
-    """Return with what probability each part's gap is to lie in its interval."""
-    return math.sqrt(LEVEL) if metric.joined == "max" else LEVEL
-
-
-def combined(metric: Metric, parts: list[Ends]) -> Ends:
-    """Make the metric's intervals out of those of its parts' gaps, which are at the level of `level_of_parts`."""
-    if not metric.absolute:
-        (only,) = parts
-        return only
-    middles, halves = (np.stack([(high + side * low) / 2 for low, high in parts]) for side in (1, -1))
-    if metric.joined == "max":
-        return (np.abs(middles) - halves).max(axis=0), (np.abs(middles) + halves).max(axis=0)
-    # One gap's interval stays as wide as before its sign came off: what lies below 0 is cut off where it is told, and
-    # till then tells how wide the noise is.
-    half = halves[0] if len(parts) == 1 else _WIDER * np.sqrt(np.sum(halves**2, axis=0))
-    middle = np.abs(middles).sum(axis=0)
-    return middle - half, middle + half
-
-
-def likely_gaps(
-    metric: Metric,
-    n: int,
-    totals: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    told: CentredSums,
-    possible: Ends,
-    level: float,
-) -> Ends:
-    """Return between what numbers the gap of one part, or the ratio, lies with a probability of the level.
-
-    Parameters
-    ----------
-    metric : Metric
-        What is asked for.
-    n, totals : int, ndarray of float64
-        The people in the stratum, and the totals of their values, shape (m,).
-    sizes, weights : ndarray of float64
-        The possible N0, and how likely each is; the weights add up to 1.
-    told : CentredSums
-        What was released of the sums.
-    possible : Ends
-        The least and the largest that fits what was released, see `possible_gaps`.
-    level : float
-        Above 0 and below 1.
-    """
-    if not told.law.scale:
-        return possible
-    below, others, total = _distribution(told.law), n - sizes, totals[:, np.newaxis]
-    scales = np.maximum(told.law.scale * told.units, _TINY)[:, np.newaxis]
-    taken_off = told.centres[:, np.newaxis] * sizes
-    # Rounding has moved the sums, no end inwards: a gap falls as they grow, and a ratio rises.
-    side = np.array([[1.0], [-1.0]]) if metric.bounded else np.array([[-1.0], [1.0]])
-    centred = (told.sums + side * told.rounded * told.units)[..., np.newaxis]
-
-    def at_most(ends: NDArray[np.float64]) -> NDArray[np.float64]:
-        """P(gap <= t), or P(ratio <= t/(1-t)), for t of shape (2, m)."""
-        t = ends[..., np.newaxis]
-        if metric.bounded:
-            least = (total / others - t) / (1 / sizes + 1 / others) - taken_off
-            return below((centred - least) / scales) @ weights
-        odds = t * sizes / ((1 - t) * others + t * sizes)
-        return below((odds * total - taken_off - centred) / scales) @ weights
-
-    low, high = possible if metric.bounded else (_share(end) for end in possible)
-    sought = np.array([[math.log((1 - level) / (1 + level))], [math.log((1 + level) / (1 - level))]])
-
-    def missing(ends: NDArray[np.float64]) -> NDArray[np.float64]:
-        inside = np.clip(at_most(ends), _TINY, 1 - _TINY)
-        odds: NDArray[np.float64] = np.log(inside / (1 - inside)) - sought
-        return odds
-
-    lower, upper = np.stack([low, low]), np.stack([high, high])
-    before, was = lower, missing(lower)
-    ends, now = upper, missing(upper)
-    # People of these values cannot be beyond: the end is there, wherever the noise alone would put it.
-    outside = (was >= 0) | (now <= 0)
-    fixed = np.where(was >= 0, lower, upper)
-    for _ in range(_STEPS):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            further = ends - now * (ends - before) / (now - was)
-        further = np.where((lower < further) & (further < upper), further, (lower + upper) / 2)
-        before, was, ends, now = ends, now, further, missing(further)
-        lower, upper = np.where(now < 0, ends, lower), np.where(now < 0, upper, ends)
-        if (np.abs(now) < _NEAR)[~outside].all():
-            break
-    found: NDArray[np.float64] = np.where(outside, fixed, ends)
-    least, most = found[0] - _LAST_BITS, found[1] + _LAST_BITS
-    return (least, most) if metric.bounded else (_ratio(np.maximum(least, 0.0)), _ratio(np.minimum(most, 1.0)))
-
-
-def likely_values(
-    totals: Sequence[NDArray[np.float64]],
-    n: int,
-    sizes: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    told: Sequence[CentredSums],
-    value: Callable[[list[GroupSums]], NDArray[np.float64]],
-) -> Ends:
-    """Return between what numbers a metric of several sums of one stratum lies with a probability of `LEVEL`.
-
-    Parameters
-    ----------
-    totals, told : sequence of ndarray of float64, sequence of CentredSums
-        For each of the metric's parts: the totals of the values, shape (m,), and what was released of their sums.
-    n, sizes, weights : int, ndarray of float64, ndarray of float64
-        As for `likely_gaps`.
-    value : callable
-        Computes the metric from possible sums.
-    """
-    generator = np.random.default_rng(_SEED)
-    size = generator.choice(sizes, (_DRAWS, 1), p=weights)
-    parts = []
-    for total, noisy in zip(totals, told, strict=True):
-        drawn = noisy.law.sample(generator, (_DRAWS, noisy.sums.size)) * noisy.units
-        sum0 = noisy.sums + drawn + size * noisy.centres
-        sum0 = np.clip(sum0, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
-        parts.append(GroupSums((total - sum0).ravel(), sum0.ravel(), float(n - sizes[0]), float(sizes[0])))
-    values = value(parts).reshape(_DRAWS, -1)
-    low, high = np.quantile(values, [(1 - _DRAWN_LEVEL) / 2, (1 + _DRAWN_LEVEL) / 2], axis=0)
-    return low, high
-
-
-def _distribution(law: Law) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return P(noise <= x) for noise of scale 1."""
-    match law:
-        case Laplace():
-            return lambda x: np.where(x < 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x)))
-        case Gaussian():
-            from scipy.special import ndtr
-
-            normal: Callable[[NDArray[np.float64]], NDArray[np.float64]] = ndtr
-            return normal
-        case CubeNoise():
-            return CubeNoise(1.0, law.sides).distribution
-        case _:
-            raise ValueError(f"{type(law).__name__} noise is not known")
-
-
-def _share(ratio: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1 - 1 / (1 + ratio)
-
-
-def _ratio(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):
-        return share / (1 - share)
+    return lower.min(axis=1) - LAST_BITS, upper.max(axis=1) + LAST_BITS

@@ -61,11 +61,9 @@ from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 from fairwall.laws.shares import DEFAULT_SHARES
 
 LEVEL = 0.95
-"""With what probability an answer's interval is made to hold the exact gap.
+"""With what probability, at least, an answer's guaranteed interval holds the exact gap, whoever is who.
 
-Of noise whose law is public it holds it so often, whatever the gap. Of counts and a cube that is nearly so, and a
-cube's may hold it less often where epsilon is large and a group small. Of cells and low-rank it is what is believed
-under a prior."""
+A likely one is believed to, under a prior."""
 
 PRIOR = ((0.85, 0.1), (0.15, 0.4))
 """The prior on the population's gap, 0.85 N(0, 0.1^2) + 0.15 N(0, 0.4^2): weights and standard deviations."""

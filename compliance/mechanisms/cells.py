@@ -73,9 +73,9 @@ class CellsMechanism(ByRecord):
             if math.isinf(epsilon):
                 return exactly(question.gaps())
             bought = _buy(question, facts, epsilon, noise, self.limit)
-        values, low, high = _answer(question, list(purchases({**facts, **bought})))
+        values, likely = _answer(question, list(purchases({**facts, **bought})))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
-        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high)
+        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, likely=likely)
 
 
 def _buy(
@@ -91,7 +91,7 @@ def _buy(
     return {**dict(zip(fact_names(len(before)), contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
-def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], *Ends]:
+def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], Ends]:
     bought = strongest(bought)
     rows = within_reach(merged(bought))
 

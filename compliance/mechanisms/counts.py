@@ -14,16 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.counts import (
-    CentredSums,
-    combined,
-    level_of_parts,
-    likely_gaps,
-    likely_values,
-    possible_gaps,
-    possible_sums,
-)
-from compliance.intervals.interval import Ends, noise_reach
+from compliance.intervals.counts import CentredSums, intervals, possible_gaps, possible_sums
+from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
@@ -32,13 +24,7 @@ from fairwall.laws.batch import Stratum
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.noise import Gaussian, Laplace, Law
-
-_MISSED = 0.001
-"""How often N0, or a sum, may lie outside what is looked at."""
-
-_SIZES = 15
-"""How many of the possible N0 an interval looks at, evenly spaced, each for those around it."""
+from fairwall.laws.noise import Gaussian, Laplace
 
 _LEAST_SUM = 0.5
 """Sums below half a person are taken for that in a ratio, which stays finite."""
@@ -52,9 +38,9 @@ class NoisyCounts:
     ----------
     size : float or None
         N0 with noise; None where it was bought before.
-    size_law : Law
-        Of N0's noise.
-    sums, law, step : ndarray of float64, Law, float
+    size_law, shared : Additive, bool
+        Of N0's noise, and whether that is a coordinate of the sums' own cube.
+    sums, law, step : ndarray of float64, Additive, float
         The centred sums with noise, its law, and their grid.
     centres, units : ndarray of float64 or float
         What was taken off each value before it was added up, and the unit of `law` and `step`: a number, or shape (k,).
@@ -63,13 +49,14 @@ class NoisyCounts:
     """
 
     size: float | None
-    size_law: Law
+    size_law: Additive
     sums: NDArray[np.float64]
-    law: Law
+    law: Additive
     step: float
     centres: NDArray[np.float64] | float = 0.5
     units: NDArray[np.float64] | float = 1.0
     expected: Callable[[float], NDArray[np.float64]] | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +134,7 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     metric = find_metric(question.metric)
     exact = question.records.group_sums(question.metric, question.predictions)
     bought, estimates, fewest = dict[str, NDArray[np.float64]](), dict[int, GroupSums](), question.records.minimum_group
-    intervals = list[Ends]()
+    sizes, told = list[Size](), list[CentredSums]()
     for stratum in question.asked.strata:
         inside, members, name = stratum.parts, stratum.members, size_fact(stratum.label)
         sums = np.concatenate([exact[i].sum0 for i in inside])
@@ -155,70 +142,46 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         noisy, n = buy(asked), asked.n
         if noisy.size is not None:
             bought[name] = as_fact(noisy.size, noisy.size_law, n)
-        size, size_law = from_fact(facts[name] if noisy.size is None else bought[name])
-        size = min(max(size, fewest), n - fewest)  # which is public
-        reach = math.ceil(noise_reach(size_law, 1 - _MISSED))
-        first, last = int(max(fewest, size - reach)), int(min(n - fewest, size + reach))
-        every = np.arange(first, last + 1.0)
-        sizes, weights = _thinned(every, size, size_law)
-        reaches = (noise_reach(noisy.law, 1 - _MISSED) + noisy.step) * noisy.units
+        released = size_of(facts[name] if noisy.size is None else bought[name], fewest, n, shared=noisy.shared)
+        size, (least_size, most_size) = float(np.rint(released.value)), released.range(fewest, n)
+        first, last = math.floor(least_size), math.ceil(most_size)
         taken = noisy.sums if noisy.expected is None else noisy.expected(size)
-        of_sums = [
-            np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, reaches, noisy.centres, noisy.units, taken)
-        ]
+        of_sums = [np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, noisy.centres, noisy.units, taken)]
         of_parts = (np.split(of, len(inside)) for of in (stratum.values, *of_sums))
-        told, of_all_people = list[CentredSums](), list[NDArray[np.float64]]()
-        for i, of_all, centred, off, centres, units, nearest in zip(inside, *of_parts, strict=True):
+        for i, of_all, centred, centres, units, nearest in zip(inside, *of_parts, strict=True):
             total = sums_over(members, of_all)
             people = of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
-            told.append(CentredSums(centred, centres, units, noisy.law, noisy.step))
-            of_all_people.append(total)
-            if not metric.binary:
-                possible = possible_gaps(metric, n, total, every, (least, most), centred, off, centres)
-                level = level_of_parts(metric)
-                intervals.append(likely_gaps(metric, n, total, sizes, weights, told[-1], possible, level))
+            possible = possible_gaps(metric, n, total, np.arange(first, last + 1.0), (least, most))
+            sizes.append(released)
+            told.append(CentredSums(n, total, centred, centres, units, noisy.law, noisy.step, possible))
             if shrinks:
                 totals = Totals(n, total, people.var(axis=1))
                 nearest = shrunk_sums(nearest, size, totals, noisy.law.scale, gaussian=gaussian)
             at = int(size) - first
             sum0 = np.clip(nearest + size * centres, least[:, at], most[:, at])
             estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
-        if metric.binary:
-
-            def value(parts: list[GroupSums]) -> NDArray[np.float64]:
-                return gaps(metric.name, consistent(metric, parts))
-
-            intervals.append(likely_values(of_all_people, n, sizes, weights, told, value))
     parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
-    return Release(gaps(question.metric, parts), bought, *combined(metric, intervals))
+    return Release(gaps(question.metric, parts), bought, *intervals(metric, sizes, fewest, told))
 
 
-def as_fact(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
-    """Make N0 with noise a fact: a possible N0, the scale of its noise, and its law's kind.
+def as_fact(noisy: float, law: Additive, n: int) -> NDArray[np.float64]:
+    """Make N0 with noise a fact: a possible N0, or a number between two, the scale of its noise, and its law's kind.
 
     0 is Laplace noise, 1 Gaussian noise, and 1 + d that of one of a cube's d sides.
     """
     kind = 1 + law.sides if isinstance(law, CubeNoise) else int(isinstance(law, Gaussian))
-    return np.array([np.clip(np.rint(noisy), 1, n - 1), law.scale, float(kind)])
+    return np.array([np.clip(noisy, 1, n - 1), law.scale, float(kind)])
 
 
-def from_fact(fact: NDArray[np.float64]) -> tuple[float, Laplace | Gaussian | CubeNoise]:
-    """Read N0 with noise, and its noise's law, from a fact."""
+def size_of(fact: NDArray[np.float64], fewest: int, n: int, *, shared: bool = False) -> Size:
+    """Read N0 with noise, moved to what is possible with groups of at least so many people.
+
+    Only a cube's noise is drawn between the whole numbers; old ledgers hold that rounded.
+    """
     size, scale, kind = fact.tolist()
-    if kind > 1:
-        return size, CubeNoise(scale, int(kind) - 1)
-    return size, (Gaussian if kind else Laplace)(scale)
-
-
-def _thinned(sizes: NDArray[np.float64], size: float, law: Law) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Say how likely each possible N0 is, of many evenly spaced ones."""
-    logs = law.log_density(sizes - size)
-    weights = np.exp(logs - logs.max())
-    groups = [each for each in np.array_split(np.arange(sizes.size), min(_SIZES, sizes.size)) if weights[each].any()]
-    together = np.array([float(weights[each].sum()) for each in groups])
-    middles = np.array([float(weights[each] @ sizes[each]) for each in groups]) / together
-    return middles, together / together.sum()
+    law: Additive = CubeNoise(scale, int(kind) - 1) if kind > 1 else (Gaussian if kind else Laplace)(scale)
+    return Size(min(max(size, fewest), n - fewest), law, whole=not shared and size == round(size), shared=shared)
 
 
 def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:

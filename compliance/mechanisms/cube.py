@@ -58,7 +58,15 @@ class CubeMechanism(Noisy):
                 expected = _expected(asked.stratum, told, step, (sums, law), None if size is None else (size, apart))
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
-                size, apart, told.sums(sums), law, asked.n * step / 2, told.centres, told.halves, expected
+                size,
+                apart,
+                told.sums(sums),
+                law,
+                asked.n * step / 2,
+                told.centres,
+                told.halves,
+                expected,
+                scales.together,
             )
 
         return answer(question, facts, buy, shrinks=False, gaussian=False)

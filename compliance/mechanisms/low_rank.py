@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.counts import as_fact, from_fact, size_fact
+from compliance.mechanisms.counts import as_fact, size_fact, size_of
 from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.posterior_answers import Told, answers
@@ -44,13 +44,13 @@ class LowRankMechanism(Noisy):
             told = noise.cube(exact, law.scale, step) if len(exact) else exact
             if name not in facts:
                 bought[name] = as_fact(told[0], law, n)
-            size, of_size = from_fact((facts if name in facts else bought)[name])
+            released = size_of((facts if name in facts else bought)[name], 1, n)
             people = measured.steps * step
             of_noise = np.full(len(told), posterior_noise(law, n))
             seen = Seen(
                 told, people.sum(axis=1), people @ people.T, stratum.centred[:, stratum.members] @ people.T, of_noise
             )
-            return Told(size, of_size.variance(), seen)
+            return Told(float(np.rint(released.value)), released.law.variance(), seen)
 
-        values, low, high = answers(question, look)
-        return Release(values, bought, low, high)
+        values, likely = answers(question, look)
+        return Release(values, bought, likely=likely)

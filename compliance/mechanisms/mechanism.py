@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.interval import noise_reach
+from compliance.intervals.interval import Ends, noise_reach
 from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
 from compliance.records.metrics import gaps
@@ -111,20 +111,29 @@ class Release:
         What else the batch has bought: later batches of the account get it back and pay nothing for it.
     low, high : ndarray of float64 or None
         Between what numbers the exact gaps lie with a probability of at least `compliance.intervals.interval.LEVEL`
-        each, shape (m,); computed from what is released and from public numbers alone. They may lie outside the
-        metric's range.
-        None where no such numbers are known.
+        each, shape (m,), whoever is who; computed from what is released and from public numbers alone. They may lie
+        outside the metric's range. None where no such numbers are known.
+    likely : Ends or None
+        Between what numbers they are believed to lie as often, where that is something else.
     """
 
     values: NDArray[np.float64]
     facts: Facts = field(default_factory=lambda: NO_FACTS)
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
+    likely: Ends | None = None
 
 
 def exactly(gaps: NDArray[np.float64]) -> Release:
     """Release gaps without noise: their intervals are points."""
     return Release(gaps, low=gaps, high=gaps)
+
+
+def ends_of(release: Release) -> tuple[Ends, Ends]:
+    """Return the intervals of answers, guaranteed and likely; NaN where there is none."""
+    unknown = np.full(release.values.shape, np.nan)
+    guaranteed = (unknown, unknown) if release.low is None or release.high is None else (release.low, release.high)
+    return guaranteed, release.likely or guaranteed
 
 
 def with_interval(values: NDArray[np.float64], law: Law, step: float) -> Release:

@@ -13,32 +13,24 @@ them too. The standard deviation of a gap is about sqrt(n p(1-p))/(1-2p) times (
 predictions: it falls with sqrt(n) only, where noise on a batch's answers falls with n, but it does not grow with the
 number of models.
 
-**Intervals.** Let e_i be how far a person's noisy attribute is from its mean, over 1-2p: independent, of variance
-p(1-p)/(1-2p)^2 whatever the attribute, and less for several copies. To first order an estimated gap m1 - m0 of means
-of values v is off by the sum over people of e_i ((v_i - m1)/N1 + (v_i - m0)/N0); the error is taken to be normal, with
-that sum's variance at the estimates, and half a person more turned over than np, which few of them are less normal by.
-Where a group is estimated as less than three of its own standard deviations, that says nothing, and the interval is
-everything between -1 and 1. Ratios have none.
+Intervals are `compliance.intervals.response`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.counts import combined, level_of_parts
-from compliance.intervals.interval import Ends, noise_reach
+from compliance.intervals.response import intervals
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric, part_values, sums_over
-from fairwall.laws.noise import Gaussian
 from fairwall.laws.response import combined as combined_copies
 from fairwall.laws.response import response_estimates, turning_probability
 
@@ -47,10 +39,6 @@ ATTRIBUTES = "randomized-response.protected"
 
 EPSILON = "randomized-response.epsilon"
 """The fact: what each copy was turned over with, shape (copies,)."""
-
-
-_DEVIATIONS_MIN = 3.0
-"""An estimate below so many of its own standard deviations may be of nobody."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +62,17 @@ class RandomizedResponse(ByRecord):
         require_budget(epsilon, delta)
         bought = {} if self.is_free(facts, epsilon) else _buy(question, facts, epsilon, noise)
         known = {**facts, **bought}
-        copies, epsilons = np.atleast_2d(known[ATTRIBUTES]).astype(np.float64), known[EPSILON].tolist()
-        noisy, probability = combined_copies(copies, [turning_probability(one) for one in epsilons])
+        copies = np.atleast_2d(known[ATTRIBUTES]).astype(np.float64)
+        probabilities = [turning_probability(one) for one in known[EPSILON].tolist()]
+        noisy, probability = combined_copies(copies, probabilities)
         sums = tuple(_estimates(question, noisy, probability))
         values = np.clip(gaps(question.metric, sums), *metric_range(question.metric))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
-        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, *_interval(question, sums, probability))
+        answers = noise.laplace(values, 0.0, step_for(0.0))
+        metric, fewest = find_metric(question.metric), question.records.minimum_group
+        parts = list(part_values(question.metric, question.predictions, question.records.labels))
+        (low, high), likely = intervals(metric, parts, noisy, probabilities, fewest)
+        return Release(answers, bought, low, high, likely)
 
 
 def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
@@ -100,25 +93,3 @@ def _estimates(question: Question, noisy: NDArray[np.float64], probability: floa
         size, sums = sums_over(members, noisy[np.newaxis]), sums_over(members, values * noisy)
         (n1,), sum1 = response_estimates(size, sums, people, totals, probability)
         yield GroupSums(sum1=sum1, sum0=totals - sum1, n1=float(n1), n0=people - float(n1))
-
-
-def _interval(question: Question, sums: tuple[GroupSums, ...], probability: float) -> Ends | tuple[None, None]:
-    """Return the intervals of a batch's estimates; public, since the labels and predictions are."""
-    metric = find_metric(question.metric)
-    if metric.binary or not metric.bounded:
-        return None, None
-    reach, kept = noise_reach(Gaussian(1.0), level_of_parts(metric)), max(1 - 2 * probability, 2.0**-52)
-    parts = list[Ends]()
-    for part, (members, values) in zip(
-        sums, part_values(question.metric, question.predictions, question.records.labels), strict=True
-    ):
-        people = np.compress(members, values, axis=1)
-        mean1, mean0, by = part.sum1 / part.n1, part.sum0 / part.n0, 1 / part.n1 + 1 / part.n0
-        n = people.shape[1]
-        deviation = math.sqrt(probability * (1 - probability) + 0.5 / n) / kept
-        off = people * by - (mean1 / part.n1 + mean0 / part.n0)[:, np.newaxis]
-        middle, half = mean1 - mean0, reach * deviation * np.sqrt(np.sum(off**2, axis=1))
-        if min(part.n1, part.n0) < _DEVIATIONS_MIN * deviation * math.sqrt(n):
-            middle, half = np.zeros_like(half), np.ones_like(half)
-        parts.append((middle - half, middle + half))
-    return combined(metric, parts)

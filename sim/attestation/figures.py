@@ -108,12 +108,24 @@ def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) 
             if not rows:
                 continue
             xs = [x for x, _ in rows]
-            gaps, lows, highs = (
-                np.array([as_float(model[key]) for _, model in rows]) for key in ("gap", "low", "high")
-            )
-            # Noise may carry an answer out of its interval, which is within the metric's range.
-            middle, half = (lows + highs) / 2, (highs - lows) / 2
-            axes.errorbar(xs, middle, half, ls="", capsize=3, elinewidth=1.3, color=COLOURS[i % 6], marker="")
+            gaps = np.array([as_float(model["gap"]) for _, model in rows])
+            for kind, width in (("", 1.3), ("likely_", 3.5)):
+                lows, highs = (
+                    np.array([as_float(model.get(kind + end)) for _, model in rows]) for end in ("low", "high")
+                )
+                # Noise may carry an answer out of its interval, which is within the metric's range.
+                middle, half = (lows + highs) / 2, (highs - lows) / 2
+                axes.errorbar(
+                    xs,
+                    middle,
+                    half,
+                    ls="",
+                    capsize=0 if kind else 3,
+                    elinewidth=width,
+                    color=COLOURS[i % 6],
+                    alpha=0.45 if kind else 1,
+                    marker="",
+                )
             axes.plot(xs, gaps, ls="", marker=MARKERS[i % 7], ms=5.5, color=COLOURS[i % 6], label=who)
         names = [f"{audit['record']}" + (f".{which}" if len(audit["models"]) > 1 else "") for audit, which, _ in shown]
         every = math.ceil(len(shown) / 30)
@@ -126,8 +138,8 @@ def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) 
     title = f"Answers: {metric}"
     left_out = f" The last {ANSWERS_MAX} of {len(told)}." if len(told) > ANSWERS_MAX else ""
     caption = (
-        f"Marks are answers, bars hold the test set's exact gap with at least {account['confidence']:.0%} each; no bar "
-        f"where the mechanism knows none.{left_out}"
+        f"Marks are answers. Thin bars hold the test set's exact gap with at least {account['confidence']:.0%} each, "
+        f"broad ones are likely to; no bar where the mechanism knows none.{left_out}"
     )
     values = ", ".join(f"{number(model['gap'])}" for _, _, model in shown)
     return _figure(f"answers-{metric}", title, caption, f"Chart. {title}: {values}.", draw, len(shown))

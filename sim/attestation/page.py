@@ -258,10 +258,10 @@ def _audits(account: _Told) -> list[Section]:
     shown = rows[-_ROWS_MAX:]
     firsts = [audit for audit, _, _ in shown]
     notes = [
-        "Gap: advantaged minus disadvantaged, as answered, with noise. The interval of the test set's exact gap "
-        f"is made for {account['confidence']:.0%}; where cells or low-rank answered, it is what is believed under a "
-        "prior on gaps, and not promised. ε and δ are of the whole batch. Digest: how the batch's digest in "
-        "the statement begins; who has the predictions can compute it."
+        "Gap: advantaged minus disadvantaged, as answered, with noise. The test set's exact gap lies in its "
+        f"guaranteed interval in at least {account['confidence']:.0%} of cases, whoever is who, and in its likely one "
+        "if gaps are what a prior expects; both are one where noise has a known law. ε and δ are of the whole batch. "
+        "Digest: how the batch's digest in the statement begins; who has the predictions can compute it."
     ]
     if len(shown) < len(rows):
         notes.append(f"The last {len(shown):,} of {len(rows):,} answers; the statement has all.")
@@ -270,7 +270,8 @@ def _audits(account: _Told) -> list[Section]:
             *_columns(firsts, "record", "time", "dataset", "developer", "request", "metric", "epsilon", "delta"),
             Column("model", [f"{which}" for _, which, _ in shown]),
             Column("gap", [number(model["gap"]) for _, _, model in shown]),
-            Column("interval", [_interval(model) for _, _, model in shown]),
+            Column("guaranteed", [_interval(model, "") for _, _, model in shown]),
+            Column("likely", [_interval(model, "likely_") for _, _, model in shown]),
             *_columns(firsts, "digest"),
         ),
         notes,
@@ -401,10 +402,9 @@ def _shown(key: str, value: Any) -> str:
             return str(value)
 
 
-def _interval(model: _Told) -> str:
-    if model["low"] is None or model["high"] is None:
-        return MISSING
-    return f"{number(model['low'])} to {number(model['high'])}"
+def _interval(model: _Told, kind: str) -> str:
+    low, high = (model.get(f"{kind}{end}") for end in ("low", "high"))
+    return MISSING if low is None or high is None else f"{number(low)} to {number(high)}"
 
 
 def _moment(time: str) -> str:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import fairwall
-from compliance.answers.audits import interval_of, values_of
+from compliance.answers.audits import intervals_of, values_of
 from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.intervals.interval import LEVEL
 from compliance.ledger.accountant import FREE, Budget, Loss
@@ -185,10 +185,14 @@ def _course(records: Sequence[object], dataset: str | None, developer: str | Non
 
 def _audit(entry: Entry) -> dict[str, Any]:
     """Tell one batch as its developer was told it."""
-    ends = zip(values_of(entry), *interval_of(entry), strict=True)
+    names = "gap", "low", "high", "likely_low", "likely_high"
+    guaranteed, likely = intervals_of(entry)
     return {
         **_batch(entry),
-        "models": [{"gap": _number(gap), "low": _number(low), "high": _number(high)} for gap, low, high in ends],
+        "models": [
+            {name: _number(value) for name, value in zip(names, told, strict=True)}
+            for told in zip(values_of(entry), *guaranteed, *likely, strict=True)
+        ],
     }
 
 

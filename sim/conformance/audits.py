@@ -191,20 +191,22 @@ class Audit(Asks):
         header, people = asked.header, world.subject.target.people(self.deployment or world.deployment)
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
         models = len(asked.predictions)
-        gaps, low, high = (_numbers(answer, field, models) for field in ("gaps", "low", "high"))
+        gaps = _numbers(answer, "gaps", models)
+        ends = [tuple(_numbers(answer, field, models) for field in pair) for pair in told.INTERVALS]
         self._check_probability(answer, models)
         metric, about = name_of(header.metric), world.about(self.deployment)
         told.require_written_down(gaps, about)
-        told.require_ends_written_down(low, high, about, metric)
+        for low, high in ends:
+            told.require_ends_written_down(low, high, about, metric)
         if people is None:
             if self.expect.close or self.expect.noise or self.expect.interval:
                 raise NotRun("needs the table of the test set")
             return Result(seen)
         above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
         predictions = asked.predictions.astype(np.float64)
-        told.require_recomputed(
-            told.Answers(gaps, low, high, above), about, people, metric, predictions, header.epsilon, self.threshold
-        )
+        for low, high in ends:
+            answers = told.Answers(gaps, low, high, above)
+            told.require_recomputed(answers, about, people, metric, predictions, header.epsilon, self.threshold)
         exact = law.exact_gaps(people, metric, predictions)
         world.exact.extend(exact)
         noise: NDArray[np.float64] = gaps - exact

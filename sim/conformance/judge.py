@@ -161,6 +161,8 @@ class Judge:
             gaps=gaps,
             low=unknown,
             high=unknown,
+            likely_low=unknown,
+            likely_high=unknown,
             probability_above=unknown if header.HasField("threshold") else None,
             epsilon_charged=header.epsilon,
             epsilon_remaining=max(0.0, self.offer.epsilon - header.epsilon),

@@ -6,6 +6,7 @@ precision and the metric's range. What is other than that was made of something 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,6 +50,9 @@ _FLOAT32_AND_A_HALF = 27
 
 _FINEST = 2.0**-36
 """Of the noise's scale, how fine a grid answers may lie on: float64 noise would lie on none."""
+
+INTERVALS = (("low", "high"), ("likely_low", "likely_high"))
+"""The ends of the guaranteed intervals, and of the likely ones: where noise has a known law these are the same."""
 
 Joint: TypeAlias = Callable[[Array, float, float], Array]
 """From gaps of the test set to how likely they come with gaps of the population between two numbers."""
@@ -266,7 +270,7 @@ def without_noise(answer: Any, about: Deployment) -> Any:
     may_be_nan = public is not None and public.may_be_nan
     kept = type(answer)()
     kept.CopyFrom(answer)
-    for name in ("gaps", "low", "high", "probability_above"):
+    for name in ("gaps", *itertools.chain(*INTERVALS), "probability_above"):
         if not kept.HasField(name):
             continue
         array = getattr(kept, name)

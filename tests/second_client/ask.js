@@ -39,9 +39,11 @@ async function tryOut(client) {
   return lines(await client.audit(batch, { metric, epsilon }));
 }
 
-function lines({ gaps, low, high, probability_above, epsilon_charged, epsilon_remaining_now }) {
+function lines({ gaps, low, high, likely_low, likely_high, probability_above, epsilon_charged, epsilon_remaining_now }) {
   const told = gaps.map((gap, model) => {
-    const interval = Number.isNaN(low[model]) ? "" : `, between ${low[model].toFixed(4)} and ${high[model].toFixed(4)}`;
+    const told = !Number.isNaN(low[model]);
+    const ends = (told ? [low, high] : [likely_low, likely_high]).map((end) => end[model].toFixed(4));
+    const interval = Number.isNaN(likely_low[model]) ? "" : `, ${told ? "" : "likely "}between ${ends.join(" and ")}`;
     const above = probability_above ? `, above the threshold with probability ${probability_above[model].toFixed(3)}` : "";
     return `model ${model}: ${gap.toFixed(4)}${interval}${above}`;
   });

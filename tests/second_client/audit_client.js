@@ -81,7 +81,8 @@ export class AuditClient {
    *   `uint8` is for decisions, 0 or 1. The same request id with the same request gets the same answer at no cost; by
    *   default it is a new one.
    * @returns {Promise<object>} AuditResponse with arrays as numbers: one gap a model, with noise; the exact one lies
-   *   between low and high with a probability of at least 95%, NaN where nothing is known.
+   *   between low and high with a probability of at least 95%, NaN where nothing is promised, and is believed to lie
+   *   between likely_low and likely_high as often.
    */
   async audit(predictions, { metric, epsilon, type = "float64", threshold, request_id = randomUUID() }) {
     const bytes = inRows(predictions, ELEMENTS[type]);
@@ -167,11 +168,13 @@ function* parts(header, bytes) {
 
 /** Arrays as numbers; fields that were not sent are left out. */
 function withNumbers(answer) {
-  const { gaps, low, high, probability_above, epsilon_charged, epsilon_remaining, epsilon_remaining_now } = answer;
+  const { gaps, low, high, likely_low, likely_high, probability_above, epsilon_charged, epsilon_remaining, epsilon_remaining_now } = answer;
   return {
     gaps: numbersOf(gaps),
     low: numbersOf(low),
     high: numbersOf(high),
+    likely_low: numbersOf(likely_low),
+    likely_high: numbersOf(likely_high),
     ...(probability_above === null ? {} : { probability_above: numbersOf(probability_above) }),
     epsilon_charged,
     epsilon_remaining,

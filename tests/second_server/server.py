@@ -440,7 +440,10 @@ class Service(grpc.GenericRpcHandler):
             developer, header.request_id, digest, header.epsilon, lambda left: self._answer(header, metric, rows, left)
         )
         LOG.info("answered a batch of %d", len(rows))
-        return answer + self._protocol.AuditResponse(epsilon_remaining_now=left_now).SerializeToString()
+        told = self._protocol.AuditResponse.FromString(answer)
+        if left_now is not None:
+            told.epsilon_remaining_now = left_now
+        return told.SerializeToString()
 
     @staticmethod
     def _receive(messages, size):
@@ -488,8 +491,9 @@ class Service(grpc.GenericRpcHandler):
         gaps = [on_grid(self._people.gap(metric, row) + noise(scale), scale) for row in rows]
         answer = self._protocol.AuditResponse(epsilon_charged=header.epsilon, epsilon_remaining=left)
         self._fill(answer.gaps, gaps)
-        self._fill(answer.low, [min(max(gap - reach, least), most) for gap in gaps])
-        self._fill(answer.high, [min(max(gap + reach, least), most) for gap in gaps])
+        for low, high in ((answer.low, answer.high), (answer.likely_low, answer.likely_high)):
+            self._fill(low, [min(max(gap - reach, least), most) for gap in gaps])
+            self._fill(high, [min(max(gap + reach, least), most) for gap in gaps])
         if header.HasField("threshold"):
             above = [
                 probability_above(self._people, metric, row, gap, reach, header.threshold)

@@ -40,9 +40,12 @@ class Answer:
         What was left of the budget once the batch was charged, and what is left now: the same, unless this is the
         answer to a repeat, and something was charged since.
     low, high : ndarray, shape (models,)
-        Between what numbers the test set's exact gap lies, made for 95%; NaN where nothing is known, which depends on
-        the mechanism. Of ``cells`` and ``low-rank`` they are what is believed under a prior on gaps, and not promised;
+        Between what numbers the test set's exact gap lies in at least 95% of cases, over the noise, whoever is who; NaN
+        where nothing is promised, which depends on the mechanism: of ``cells`` and ``low-rank`` nothing is, and
         ``recommended`` answers batches of five models and more from cells.
+    likely_low, likely_high : ndarray, shape (models,)
+        Between what numbers it is believed to lie as often: what is promised, or, of ``cells`` and ``low-rank``, what
+        their posterior says under a prior on gaps. NaN where nothing is known.
     probability_above : ndarray, shape (models,), or None
         P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
         was given.
@@ -58,6 +61,8 @@ class Answer:
     epsilon_remaining_now: float
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    likely_low: NDArray[np.float64]
+    likely_high: NDArray[np.float64]
     probability_above: NDArray[np.float64] | None = None
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
@@ -131,8 +136,8 @@ class ExpectedError:
     ----------
     error : float
         How far the answer will be from the test set's exact value; NaN for answers that are choices and no values.
-    half_width : float
-        Of its interval; NaN where the mechanism gives none.
+    half_width, likely_half_width : float
+        Of its interval that is guaranteed, and of the likely one; NaN where the mechanism gives none.
     midpoint_error : float
         How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
         error is not below this is not worth its epsilon.
@@ -146,6 +151,7 @@ class ExpectedError:
     half_width: float
     midpoint_error: float
     revealed: float = math.nan
+    likely_half_width: float = math.nan
 
 
 class Audits(AuditServiceStub):
@@ -190,7 +196,8 @@ def expected_error(service: AuditServiceStub, deal_id: str, metric: str, models:
     request = audit.GetExpectedErrorRequest(deal_id=deal_id, metric=number_of(metric), models=models, epsilon=epsilon)
     response = service.GetExpectedError(request, timeout=channel.CALL_SECONDS)
     revealed = response.revealed if response.HasField("revealed") else math.nan
-    return ExpectedError(response.error, response.half_width, response.midpoint_error, revealed)
+    widths = response.half_width, response.likely_half_width
+    return ExpectedError(response.error, widths[0], response.midpoint_error, revealed, widths[1])
 
 
 def ask(
@@ -288,6 +295,13 @@ def ask_models(
 
 
 def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
+    low, high = _numbers(response.low), _numbers(response.high)
+    if response.HasField("likely_low"):
+        likely = _numbers(response.likely_low), _numbers(response.likely_high)
+    else:
+        # A service from before there were two intervals does not say which of them its own is.
+        likely, unknown = (low, high), np.full(low.shape, np.nan)
+        low, high = unknown, unknown
     return Answer(
         gaps=_numbers(response.gaps),
         epsilon_charged=response.epsilon_charged,
@@ -295,8 +309,10 @@ def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
         epsilon_remaining_now=(
             response.epsilon_remaining_now if response.HasField("epsilon_remaining_now") else response.epsilon_remaining
         ),
-        low=_numbers(response.low),
-        high=_numbers(response.high),
+        low=low,
+        high=high,
+        likely_low=likely[0],
+        likely_high=likely[1],
         probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
         rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
         request_id=request_id,

@@ -93,21 +93,33 @@ def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tup
     most one of them 0. What comes is a number in [0, 1] for each person, shape (n,), and p: its mean is p or 1 - p.
     Beyond `COPIES_MAX` copies the noisiest are left out.
     """
-    best = sorted(range(len(copies)), key=lambda j: probabilities[j])[:COPIES_MAX]
-    kept = np.array([probabilities[j] for j in best])
+    best = _best(probabilities)
+    kept = [probabilities[j] for j in best]
     if len(best) == 1:
-        return copies[best[0]], float(kept[0])
+        return copies[best[0]], kept[0]
+    said, chances = law_of_copies(probabilities)
+    return _said(copies[best], np.array(kept)), float(chances @ said)
+
+
+def law_of_copies(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what `combined` may say of a disadvantaged person, and how likely each is; of others 1 less that."""
+    kept = np.array([probabilities[j] for j in _best(probabilities)])
+    outcomes = np.array(list(product((0.0, 1.0), repeat=len(kept)))).T
+    chances = np.prod(np.where(outcomes, kept[:, np.newaxis], 1 - kept[:, np.newaxis]), axis=0)
+    return (outcomes[0] if len(kept) == 1 else _said(outcomes, kept)), chances
+
+
+def _best(probabilities: Sequence[float]) -> list[int]:
+    return sorted(range(len(probabilities)), key=lambda j: probabilities[j])[:COPIES_MAX]
+
+
+def _said(bits: NDArray[np.float64], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return y for copies of many people, shape (k, n): shape (n,)."""
     with np.errstate(divide="ignore"):
-        weights = np.log1p(-kept) - np.log(kept)
-
-    def said(bits: NDArray[np.float64]) -> NDArray[np.float64]:
-        largest = math.tanh(float(weights.sum()) / 2)
-        speaks = np.tanh((2 * bits - 1).T @ weights / 2)
-        return 0.5 + speaks / (2 * largest) if largest else np.full(speaks.shape, 0.5)
-
-    outcomes = np.array(list(product((0.0, 1.0), repeat=len(best)))).T
-    chances = np.prod(np.where(outcomes, 1 - kept[:, np.newaxis], kept[:, np.newaxis]), axis=0)
-    return said(copies[best]), float(chances @ (1 - said(outcomes)))
+        weights = np.log1p(-probabilities) - np.log(probabilities)
+    largest = math.tanh(float(weights.sum()) / 2)
+    speaks = np.tanh((2 * bits - 1).T @ weights / 2)
+    return 0.5 + speaks / (2 * largest) if largest else np.full(speaks.shape, 0.5)
 
 
 def noisy_sums(

@@ -71,7 +71,7 @@ def size(answer: Answer) -> float:
 
 
 def largest(answer: Answer) -> float:
-    """Return how large the first model's exact gap may be, by its interval; NaN if nobody knows."""
+    """Return how large the first model's exact gap may be, by its interval that is guaranteed; NaN where none is."""
     return float(max(abs(answer.low[0]), abs(answer.high[0])))
 
 

@@ -13,10 +13,10 @@ __tracebackhide__ = True
 def log_answer(answer: Answer, metric: str) -> None:
     """Log an answer to the run that is active.
 
-    Numbers are metrics, ``audit_<metric>_gap``, ``_low``, ``_high`` and ``_probability_above`` with the model's number
-    in the batch as the step, and ``audit_epsilon_charged`` and ``audit_epsilon_remaining``. What is not known is left
-    out. The request id is the tag ``audit_<metric>_request``: under it the answer can be had again, and found on the
-    page of compliance's ledger.
+    Numbers are metrics, ``audit_<metric>_gap``, ``_low``, ``_high``, ``_likely_low``, ``_likely_high`` and
+    ``_probability_above`` with the model's number in the batch as the step, and ``audit_epsilon_charged`` and
+    ``audit_epsilon_remaining``. What is not known is left out. The request id is the tag ``audit_<metric>_request``:
+    under it the answer can be had again, and found on the page of compliance's ledger.
 
     Parameters
     ----------
@@ -27,6 +27,7 @@ def log_answer(answer: Answer, metric: str) -> None:
 
     above = answer.probability_above
     columns = {"gap": answer.gaps, "low": answer.low, "high": answer.high}
+    columns |= {"likely_low": answer.likely_low, "likely_high": answer.likely_high}
     for name, values in (columns if above is None else columns | {"probability_above": above}).items():
         for model, value in enumerate(values.tolist()):
             if not math.isnan(value):

@@ -56,7 +56,7 @@ class Audit:
         return size(self.ask(metric, classifier, X))
 
     def gap_at_most(self, metric: str, classifier: Any, X: Any = None) -> float:
-        """Return how large the exact gap may be, by its interval, made for 95%; NaN where nothing is known."""
+        """Return how large the exact gap may be, by its interval that is guaranteed; NaN where none is."""
         return largest(self.ask(metric, classifier, X))
 
     def ask(self, metric: str, classifier: Any, X: Any = None) -> Answer:

@@ -19,7 +19,7 @@ from compliance.intervals.interval import (
 )
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -204,12 +204,10 @@ def test_possible_gaps_hold_those_of_all_groups_that_fit(metric):
     worlds = (np.arange(1, 2**n - 1)[:, None] >> np.arange(n) & 1).astype(np.uint8)
     for _ in range(20):
         values = generator.random((1, n))
-        centre, reach, sizes = generator.normal(0, 1, 1), generator.random(), np.array([2.0, 3.0, 4.0, 5.0])
-        sums = possible_sums(values, 2, 5)
-        low, high = possible_gaps(find_metric(metric), n, values.sum(axis=1), sizes, sums, centre, reach)
+        sizes = np.array([2.0, 3.0, 4.0, 5.0])
+        low, high = possible_gaps(find_metric(metric), n, values.sum(axis=1), sizes, possible_sums(values, 2, 5))
         for protected in worlds:
-            disadvantaged = values[0, protected == 0]
-            if disadvantaged.size in sizes and abs((disadvantaged - 0.5).sum() - centre[0]) <= reach:
+            if np.count_nonzero(protected == 0) in sizes:
                 gap = Question(metric, values, Records(protected, protected, ())).gaps()
                 assert low <= gap <= high
                 found += 1
@@ -252,8 +250,7 @@ def test_where_nothing_is_known_there_is_no_interval(name):
     released = MECHANISMS[name].release(world("sp"), NO_FACTS, 0.5, delta_of(name), Seeded(np.random.default_rng(1)))
     assert released.low is None
     assert released.high is None
-    response = MECHANISMS["randomized-response"]
-    assert response.release(world("ppv"), NO_FACTS, 0.5, 0.0, Seeded(np.random.default_rng(1))).low is None
+    assert released.likely is None
 
 
 def test_an_exact_answer_is_its_own_interval():
@@ -412,13 +409,13 @@ def test_what_counts_claim_is_true_at_least_as_often(name, metric, epsilon, thre
 @pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("name", "epsilon"),
-    [("counts", 1.0), ("counts", 0.3), ("counts-gaussian", 1.0), ("randomized-response", 3.0)],
+    [("counts", 1.0), ("counts", 0.3), ("counts-gaussian", 1.0), ("cube", 1.0), ("randomized-response", 3.0)],
 )
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_max", "eodds_sum", "ppv", "di"])
 def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(name, epsilon, metric):
     """Of 1,000 answers 94% hold but for 1 time in 300 where 96% do, 95% but for 1 in 12: seeded, as everything here."""
     generator = np.random.default_rng(21)
-    held = []
+    held, surely = [], []
     for number in range(200):
         gap = 0.2 * (number % 3)
         labels = (generator.random(900) < 0.5).astype(np.uint8)
@@ -427,8 +424,9 @@ def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(nam
         decisions = (generator.random((5, 900)) < rates).astype(float)
         asked = Question(metric, decisions, Records(labels, protected, (metric,)))
         released = MECHANISMS[name].release(asked, NO_FACTS, epsilon, delta_of(name), Seeded(generator))
-        if released.low is None:
-            pytest.skip("a ratio of noisy attributes has no interval")
-        low, high = within_range(released.low, released.high, metric)
-        held += ((low <= asked.gaps() + 1e-12) & (asked.gaps() - 1e-12 <= high)).tolist()
-    assert 0.94 <= np.mean(held) <= (0.995 if metric.startswith("eodds") else 0.98)
+        for (low, high), found in zip(ends_of(released), (surely, held), strict=True):
+            low, high = within_range(low, high, metric)
+            found += ((low <= asked.gaps() + 1e-12) & (asked.gaps() - 1e-12 <= high)).tolist()
+    # Where both are 0 signs are lost, and what was looked up among draws is so far up that it is too far.
+    assert 0.94 <= np.mean(held) <= (0.995 if metric.startswith("eodds") or metric == "ppv" else 0.98)
+    assert np.mean(surely) >= np.mean(held)

@@ -53,9 +53,9 @@ def held(
             facts = answered_from(released.facts)
             released = MECHANISMS[name].release(question, facts, epsilon, 0.0, Seeded(np.random.default_rng(0)))
             assert not released.facts
-        assert released.low is not None
-        assert released.high is not None
-        low, high = within_range(released.low, released.high, metric)
+        assert released.low is None
+        assert released.likely is not None
+        low, high = within_range(*released.likely, metric)
         gaps = question.gaps()
         inside.append(float(((low <= gaps) & (gaps <= high)).mean()))
         halves.append(float(np.median(high - low)) / 2)
@@ -119,13 +119,13 @@ def held_later(worlds: int) -> float:
         common, (first, own) = generator.normal(size=1500), generator.normal(size=(2, 1500))
         odds = -1.3 + generator.normal(0, 0.5) * common + generator.normal(0, 0.3) * own
         groups = (generator.random(1500) > 1 / (1 + np.exp(-odds))).astype(np.uint8)
-        records, facts, low, high, gaps = Records(groups, groups, ("sp",)), NO_FACTS, None, None, np.empty(0)
+        records, facts, likely, gaps = Records(groups, groups, ("sp",)), NO_FACTS, None, np.empty(0)
         for of_model in (first, own):
             question = Question("sp", 1 / (1 + np.exp(-common - 0.7 * of_model))[np.newaxis], records)
             released = MECHANISMS["cells"].release(question, facts, 1.0, 0.0, Seeded(np.random.default_rng(world)))
-            facts, low, high, gaps = {**facts, **released.facts}, released.low, released.high, question.gaps()
-        assert low is not None
-        assert high is not None
+            facts, likely, gaps = {**facts, **released.facts}, released.likely, question.gaps()
+        assert likely is not None
+        low, high = likely
         inside.append(bool(low[0] <= gaps[0] <= high[0]))
     return float(np.mean(inside))
 

@@ -82,9 +82,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     return Places(folder)
 
 
-def answer(*models: tuple[float, float, float]) -> Reply:
-    """What compliance stores of a batch: answers, and the ends of their intervals."""
-    return Reply(np.array(models).T.astype("<f8").tobytes(), b"FACTS")
+def answer(*models: tuple[float, ...]) -> Reply:
+    """What compliance stores of a batch: answers and the ends of two intervals; before there were two, of one."""
+    rows = np.array(models).T
+    return Reply((b"\x05" if len(rows) == 5 else b"") + rows.astype("<f8").tobytes(), b"FACTS")
 
 
 def asked(developer: str, name: str, loss: Loss, metric: str = "sp", dataset: str = "loans") -> Request:
@@ -96,9 +97,9 @@ def filled(ledger: Ledger) -> None:
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0))
     ledger.allocate("loans", "alice", 1.0)
     ledger.allocate("loans", "bob", 1.5)
-    two = answer((0.25, -0.125, 0.5), (1.75, -1.0, 1.0))
+    two = answer((0.25, math.nan, math.nan, -0.125, 0.5), (1.75, -1.0, 1.0, -0.5, 1.0))
     ledger.settle(asked("alice", "<first>", pure(0.5)), lambda _: two)
-    ledger.settle(asked("bob", "second", pure(0.25), "eo"), lambda _: answer((0.5, math.nan, math.nan)))
+    ledger.settle(asked("bob", "second", pure(0.25), "eo"), lambda _: answer((0.5, 0.25, 0.75)))
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(3.0))
     ledger.allocate("loans", "bob", 1.0)
     ledger.set_budget("people", Neighbours.ATTRIBUTES, Budget(4.0))
@@ -460,10 +461,11 @@ def test_the_account_tells_budgets_answers_and_changes(account: dict[str, Any]) 
     first, second = account["audits"]
     assert (first["subject"], first["epsilon"], first["metric"]) == ("alice/<first>", 0.5, "sp")
     assert first["models"] == [
-        {"gap": 0.25, "low": -0.125, "high": 0.5},
-        {"gap": 1.75, "low": -1.0, "high": 1.0},
+        {"gap": 0.25, "low": None, "high": None, "likely_low": -0.125, "likely_high": 0.5},
+        {"gap": 1.75, "low": -1.0, "high": 1.0, "likely_low": -0.5, "likely_high": 1.0},
     ]
-    assert second["models"] == [{"gap": 0.5, "low": None, "high": None}]
+    # Of answers from before there were two intervals nobody knows whether theirs was guaranteed.
+    assert second["models"] == [{"gap": 0.5, "low": None, "high": None, "likely_low": 0.25, "likely_high": 0.75}]
     assert [(one["developer"], one["epsilon"], one["change"]) for one in account["budgets"][3:5]] == [
         (None, 3.0, "raised"),
         ("bob", 1.0, "lowered"),

@@ -71,16 +71,18 @@ class GetExpectedErrorRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., models: _Optional[int] = ..., epsilon: _Optional[float] = ...) -> None: ...
 
 class GetExpectedErrorResponse(_message.Message):
-    __slots__ = ("error", "half_width", "midpoint_error", "revealed")
+    __slots__ = ("error", "half_width", "midpoint_error", "revealed", "likely_half_width")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     MIDPOINT_ERROR_FIELD_NUMBER: _ClassVar[int]
     REVEALED_FIELD_NUMBER: _ClassVar[int]
+    LIKELY_HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     error: float
     half_width: float
     midpoint_error: float
     revealed: float
-    def __init__(self, error: _Optional[float] = ..., half_width: _Optional[float] = ..., midpoint_error: _Optional[float] = ..., revealed: _Optional[float] = ...) -> None: ...
+    likely_half_width: float
+    def __init__(self, error: _Optional[float] = ..., half_width: _Optional[float] = ..., midpoint_error: _Optional[float] = ..., revealed: _Optional[float] = ..., likely_half_width: _Optional[float] = ...) -> None: ...
 
 class AuditRequest(_message.Message):
     __slots__ = ("header", "predictions_chunk")
@@ -131,7 +133,7 @@ class AuditModelsResponse(_message.Message):
     def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
 
 class AuditResponse(_message.Message):
-    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "rows_compared")
+    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "likely_low", "likely_high", "rows_compared")
     GAPS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +141,8 @@ class AuditResponse(_message.Message):
     HIGH_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_ABOVE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_NOW_FIELD_NUMBER: _ClassVar[int]
+    LIKELY_LOW_FIELD_NUMBER: _ClassVar[int]
+    LIKELY_HIGH_FIELD_NUMBER: _ClassVar[int]
     ROWS_COMPARED_FIELD_NUMBER: _ClassVar[int]
     gaps: _array_pb2.Array
     epsilon_charged: float
@@ -147,5 +151,7 @@ class AuditResponse(_message.Message):
     high: _array_pb2.Array
     probability_above: _array_pb2.Array
     epsilon_remaining_now: float
+    likely_low: _array_pb2.Array
+    likely_high: _array_pb2.Array
     rows_compared: bool
-    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ..., rows_compared: bool = ...) -> None: ...
+    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ..., likely_low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., likely_high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., rows_compared: bool = ...) -> None: ...

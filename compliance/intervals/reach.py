@@ -1,0 +1,261 @@
+r"""How far a sum of noise on a stratum's N0 and on its sums may lie: q, by which intervals are made (`inversion`).
+
+q is the quantile of |e1 + w e0| at a level, e0 within R, for the laws of both. It grows with |w|, since the more e0 is
+off the less likely the sum is small (`inversion`), and is looked up at the next larger one of a grid.
+
+**Independent noise.** e0 is summed over: P = sum over k of P(e0 = k) P(|e1 + w k| <= q), by the exact law of what was
+drawn on the whole numbers, or was rounded to them. Of many k those far from 0 are taken for the next of a grid, which
+is farther out.
+
+**One cube.** Given its size t both are uniform on [-t, t]. P(|U1 + w U0| > x) for two that are uniform on [-1, 1] is,
+for w <= 1, 1 - x up to x = 1 - w and (1 + w - x)^2 / (4 w) from there to 1 + w; a w above 1 is w times 1/w. With x =
+q/t and t of law Gamma(d+1), the means of 1, 1/t and 1/t^2 over a range of t are differences of the regularised gamma
+functions Q(d+1), Q(d)/d and Q(d-1)/(d (d-1)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.intervals.interval import noise_reach
+from compliance.intervals.inversion import BEYOND, Reach
+from fairwall.laws.cube import CubeNoise
+from fairwall.laws.noise import Gaussian, Laplace
+
+Additive: TypeAlias = Laplace | Gaussian | CubeNoise
+"""The laws of noise on N0 and on sums."""
+
+_FINE = 250
+"""Weights are looked up at multiples of 1/250 up to 1, and of powers of 1.004 beyond."""
+
+_COARSER = 1.02
+"""Far from 0 N0's noise is taken for the next of these powers."""
+
+_FEW = 1000.0
+"""Up to this deviation whole numbers of discrete Gaussian noise are added up one by one."""
+
+_SEED = 2014
+_DRAWS = 20_000
+_SURER = 6.2
+"""So many standard deviations of draws up: once in 10^9."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """N0 as released.
+
+    Parameters
+    ----------
+    value : float
+        A possible N0, or a number between two.
+    law : Additive
+        Of its noise.
+    whole : bool
+        Whether the noise was drawn on the whole numbers, or rounded to one.
+    shared : bool
+        Whether it is a coordinate of the very cube that the sums' noise is from.
+    """
+
+    value: float
+    law: Additive
+    whole: bool = True
+    shared: bool = False
+
+    @property
+    def reach(self) -> float:
+        """R: how far from it N0 is looked for."""
+        return noise_reach(self.law, 1 - BEYOND) + (0.5 if self.whole else 0.0)
+
+    def range(self, fewest: int, n: int) -> tuple[float, float]:
+        """Return the least and the largest N that are looked at, of n people and groups of at least so many."""
+        reach = self.reach
+        return max(float(fewest), self.value - reach), min(float(n - fewest), self.value + reach)
+
+
+def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: float) -> Reach:
+    """Return q for the noise on N0 and on the sums of a stratum.
+
+    Parameters
+    ----------
+    law, units : Additive, ndarray of float64
+        Of the sums' noise, and its unit for each model, shape (m,).
+    rounded : float
+        How far rounding may have moved a sum, in its unit.
+    """
+    scales = np.where(units > 0, units, 1.0)
+
+    def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        weights = np.maximum(np.abs(least), np.abs(most)) / scales
+        places = np.ceil(np.where(weights < 1, _FINE * weights, _FINE * (1 + np.log(np.maximum(weights, 1.0)))))
+        known = _quantiles(size.law, law, size.whole, size.shared, level)
+        different = np.unique(places)
+        missing = [place for place in different.tolist() if place not in known]
+        if missing:
+            at = np.array(missing)
+            at = np.where(at < _FINE, at / _FINE, np.exp(at / _FINE - 1))
+            known.update(zip(missing, _solved(size, law, at, level), strict=True))
+        q: NDArray[np.float64] = scales * (np.array([known[place] for place in places.tolist()]) + rounded)
+        return q
+
+    return reach
+
+
+@lru_cache(maxsize=512)
+def _quantiles(size: Additive, sums: Additive, whole: bool, shared: bool, level: float) -> dict[float, float]:  # noqa: ARG001
+    """Keep what was solved for these laws, by the place of w in its grid."""
+    return {}
+
+
+def _solved(size: Size, law: Additive, weights: NDArray[np.float64], level: float) -> list[float]:
+    """Return q for each w, rounded up."""
+    if size.shared:
+        assert isinstance(law, CubeNoise), "noise is shared by the coordinates of one cube"
+        level, within = level + BEYOND, _in_one_cube(law, weights)
+    else:
+        values, chances = _noise_on_size(size)
+        if not law.scale:
+            order = int(np.searchsorted(np.cumsum(chances), level))
+            found: list[float] = (weights * values[min(order, values.size - 1)]).tolist()
+            return found
+        within = _independent(law, weights[:, np.newaxis] * values, chances)
+    low, high = np.zeros(weights.size), np.full(weights.size, noise_reach(law, level))
+    while (short := within(high) < level).any():
+        low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+    # The logarithm of what lies beyond is nearly straight.
+    missed = [np.log(np.maximum(1 - within(end), 1e-300)) for end in (low, high)]
+    for _ in range(40):
+        if (high - low <= 1e-4 * high).all():
+            break
+        share = (missed[0] - math.log(1 - level)) / np.maximum(missed[0] - missed[1], 1e-300)
+        middle = low + (high - low) * np.clip(share + 1e-4, 0.05, 0.95)
+        beyond = np.log(np.maximum(1 - within(middle), 1e-300))
+        enough = beyond <= math.log(1 - level)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        missed = [np.where(enough, missed[0], beyond), np.where(enough, beyond, missed[1])]
+    solved: list[float] = high.tolist()
+    return solved
+
+
+def _independent(
+    law: Additive, shift: NDArray[np.float64], chances: NDArray[np.float64]
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    below = _distribution(law)
+
+    def within(q: NDArray[np.float64]) -> NDArray[np.float64]:
+        inside: NDArray[np.float64] = (below(q[:, np.newaxis] - shift) - below(-q[:, np.newaxis] - shift)) @ chances
+        return inside
+
+    return within
+
+
+def _in_one_cube(law: CubeNoise, weights: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    from scipy.special import gammaincc
+
+    d, larger = law.sides, np.maximum(1.0, weights)
+    w = np.minimum(1.0, weights) / larger
+
+    def within(q: NDArray[np.float64]) -> NDArray[np.float64]:
+        x = q / law.scale / larger
+        first, last = x / (1 + w), x / np.maximum(1 - w, 1e-9)
+
+        def between(order: int) -> NDArray[np.float64]:
+            of_range: NDArray[np.float64] = gammaincc(d + 1 - order, first) - gammaincc(d + 1 - order, last)
+            return of_range
+
+        middle = (1 + w) ** 2 * between(0) - 2 * (1 + w) * x * between(1) / d + x**2 * between(2) / (d * (d - 1))
+        far = gammaincc(d + 1, last) - x / d * gammaincc(d, last)
+        alone = gammaincc(d + 1, x) - x / d * gammaincc(d, x)
+        inside: NDArray[np.float64] = 1 - np.where(w > 1e-6, middle / np.maximum(4 * w, 1e-9) + far, alone)
+        return inside
+
+    if d == 1:
+        # N0 alone: all models predict the same for everybody, and their sums follow from it.
+        return lambda q: 1 - np.asarray(gammaincc(2, q / law.scale) - q / law.scale * gammaincc(1, q / law.scale))
+    return within
+
+
+def _noise_on_size(size: Size) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what N0's noise may be, within R, as sizes from 0 on, moved outwards, and how likely each is.
+
+    Both signs are alike: e1 is symmetric.
+    """
+    law, reach = size.law, size.reach
+    if not law.scale:
+        return np.zeros(1), np.ones(1)
+    below = _distribution(law)
+    if not size.whole:
+        edges = reach * np.concatenate([np.arange(1, 64) / 256, np.geomspace(0.25, 1.0, 64)])
+        return edges, np.diff(2 * below(edges) - 1, prepend=0.0)
+    powers = _COARSER ** np.arange(math.ceil(math.log(reach + 2, _COARSER)))
+    edges = np.unique(np.floor(np.concatenate([[0.0, reach], np.minimum(powers, reach)])))
+    if isinstance(law, Laplace):
+        # P(|k| <= K) for P(k) ~ r^|k|.
+        r = math.exp(-1 / law.scale)
+        inside = 1 - 2 * r ** (edges + 1) / (1 + r)
+    elif isinstance(law, Gaussian) and law.scale < _FEW:
+        k = np.arange(math.ceil(12 * law.scale) + 2.0)
+        chances = np.exp(-0.5 * (k / law.scale) ** 2) * np.where(k > 0, 2.0, 1.0)
+        inside = np.cumsum(chances / chances.sum())[np.minimum(edges, k[-1]).astype(np.intp)]
+    else:
+        # Rounded noise; of discrete Gaussian noise of a large deviation that is the same to 1 part in deviation^2.
+        inside = 2 * below(edges + 0.5) - 1
+    return edges, np.diff(inside, prepend=0.0)
+
+
+@lru_cache(maxsize=16)
+def _drawn(size: Size, law: Additive) -> NDArray[np.float64]:
+    """Draw noise on N0, within R, and on two sums, shape (3, draws); what is beyond R is infinite."""
+    generator = np.random.default_rng(_SEED)
+    if size.shared:
+        assert isinstance(law, CubeNoise), "noise is shared by the coordinates of one cube"
+        drawn = generator.gamma(law.sides + 1, law.scale, _DRAWS) * generator.uniform(-1.0, 1.0, (3, _DRAWS))
+    elif isinstance(law, CubeNoise):
+        sums = generator.gamma(law.sides + 1, law.scale, _DRAWS) * generator.uniform(-1.0, 1.0, (2, _DRAWS))
+        drawn = np.vstack([size.law.sample(generator, (1, _DRAWS)), sums])
+    else:
+        drawn = np.vstack([size.law.sample(generator, (1, _DRAWS)), law.sample(generator, (2, _DRAWS))])
+    if size.whole:
+        # Rounded noise lies no nearer to 0 than what is drawn on the whole numbers.
+        drawn[0] = np.rint(drawn[0])
+    drawn[0, np.abs(drawn[0]) > size.reach] = np.inf
+    return drawn
+
+
+def of_draws(
+    size: Size, law: Additive, about: NDArray[np.float64], level: float, rounded: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return q for sums of the noise on N0 and on two sums, with some weights, shape (3, m): shape (m,).
+
+    `rounded` is how far rounding may have moved such a sum, shape (m,).
+    """
+    drawn = _drawn(Size(0.0, size.law, size.whole, size.shared), law)
+    order = level + _SURER * math.sqrt(level * (1 - level) / _DRAWS)
+    found = []
+    for weights in about.T:
+        with np.errstate(invalid="ignore"):
+            sums = np.abs(weights @ drawn)
+        found.append(np.quantile(np.where(np.isnan(sums), np.inf, sums), order, method="higher"))
+    return np.array(found) + rounded
+
+
+def _distribution(law: Additive) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return P(noise <= x)."""
+    scale = law.scale
+    match law:
+        case Laplace():
+            return lambda x: np.where(x < 0, 0.5 * np.exp(-np.abs(x) / scale), 1 - 0.5 * np.exp(-np.abs(x) / scale))
+        case Gaussian():
+            from scipy.special import ndtr
+
+            return lambda x: np.asarray(ndtr(x / scale))
+        case CubeNoise():
+            return law.distribution
+        case _:
+            raise ValueError(f"{type(law).__name__} noise is not known")

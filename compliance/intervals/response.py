@@ -1,0 +1,157 @@
+r"""Intervals of answers from attributes that were turned over (`fairwall.laws.response`), by `inversion`.
+
+Everybody's y_i is released, with the mean p for a disadvantaged person and 1 - p for an advantaged one. The e_i = (y_i
+less its mean)/(1 - 2p) are independent, and N1 and the sum of v over the advantaged are known but for the sums of e_i
+and of e_i v_i. So L is the sum of e_i (v_i - nu').
+
+**At least so often.** With psi(x) the logarithm of the mean of exp(x (y - p)) for a disadvantaged person, that of an
+advantaged one is psi(-x). Whoever is who,
+
+    P(|L| >= q) <= 2 exp(sum over i of max(psi(x_i), psi(-x_i)) - theta q),    x_i = theta |v_i - nu'| / (1 - 2p)
+
+for every theta > 0 (Chernoff): q is the least for which that is what the level leaves. People are put together whose
+values are alike, by the farther end of where they lie: psi grows on either side of 0.
+
+**Most likely.** The variance of e_i is the same for everybody. Of many people L is next to normal, and q is 0.72 times
+as large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.intervals.interval import LEVEL, Ends
+from compliance.intervals.inversion import BEYOND, Part, Reach, gaps_of_part, gaps_of_parts
+from fairwall.laws.metric import Metric
+from fairwall.laws.response import law_of_copies
+
+_BINS = 64
+"""How finely values are told apart."""
+
+_EDGES = np.linspace(0.0, 1.0, _BINS + 1)
+
+_MULTIPLES = 2.0 ** (np.arange(-6, 2) / 2)
+"""What theta is tried, in multiples of what is best for normal laws."""
+
+
+def intervals(
+    metric: Metric,
+    parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64]]],
+    noisy: NDArray[np.float64],
+    probabilities: Sequence[float],
+    fewest: int,
+) -> tuple[Ends, Ends]:
+    """Return between what numbers a metric lies at `LEVEL`: at least so often, and likely.
+
+    Parameters
+    ----------
+    parts : sequence of tuple
+        As of `fairwall.laws.metric.part_values`: who is looked at, and what is added up, shape (m, n).
+    noisy : ndarray of float64
+        y, shape (n,).
+    probabilities : sequence of float
+        With what probability each copy of the attributes was turned over.
+    fewest : int
+        How many people both groups have at least.
+    """
+    said, chances = law_of_copies(probabilities)
+    p = float(chances @ said)
+    kept = max(1 - 2 * p, 2.0**-52)
+    deviation = math.sqrt(float(chances @ (said - p) ** 2)) / kept
+    off, chances = (said - p) / kept, np.log(np.maximum(chances, 1e-300))
+
+    def bounded(counted: NDArray[np.float64]) -> Reach:
+        """Return Chernoff's q, from how many people have values between two neighbours of `_EDGES`, shape (m, bins)."""
+
+        def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+            farthest = np.maximum(*(np.abs(_EDGES - end[:, np.newaxis]) for end in (least, most)))
+            farthest = np.maximum(farthest[:, 1:], farthest[:, :-1])
+            squares = np.maximum((counted * farthest**2).sum(axis=1), 1e-300) * deviation**2
+            if not deviation:
+                return np.zeros(len(counted))
+            best = np.full(len(counted), np.inf)
+            missed = math.log(2 / (1 - level - BEYOND))
+            for multiple in _MULTIPLES:
+                theta = multiple * np.sqrt(2 * missed / squares)
+                x = (theta[:, np.newaxis] * farthest)[..., np.newaxis] * off
+                both = np.maximum(*(np.logaddexp.reduce(side * x + chances, axis=-1) for side in (1, -1)))
+                best = np.minimum(best, ((counted * both).sum(axis=1) + missed) / theta)
+            return best
+
+        return reach
+
+    def normal(squares: NDArray[np.float64], totals: NDArray[np.float64], people: NDArray[np.float64]) -> Reach:
+        """Return a normal law's q, from sums of squares and of values and how many they are, shape (m,) each."""
+
+        def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+            from scipy.special import ndtri
+
+            of_ends = [squares - 2 * end * totals + people * end**2 for end in (least, most)]
+            q: NDArray[np.float64] = (
+                float(ndtri((1 + level + BEYOND) / 2)) * deviation * np.sqrt(np.maximum(np.max(of_ends, axis=0), 0.0))
+            )
+            return q
+
+        return reach
+
+    guaranteed, likely = list[Part](), list[Part]()
+    for members, values in _looked_at(metric, parts):
+        people = members.sum(axis=1).astype(np.float64)
+        totals, squares = (np.where(members, of, 0.0).sum(axis=1) for of in (values, values**2))
+        size = people - ((noisy - p) * members).sum(axis=1) / kept
+        sums = totals - np.where(members, values * (noisy - p), 0.0).sum(axis=1) / kept
+        counted, everybody = _counted(values, members), np.zeros((len(values), _BINS))
+        everybody[:, -1] = people
+        for found, of_values, of_size in (
+            (guaranteed, bounded(counted), bounded(everybody)),
+            (likely, normal(squares, totals, people), normal(people, people, people)),
+        ):
+            found.append(_part(metric, people, totals, size, sums, of_values, of_size, fewest))
+    if metric.binary:
+        return gaps_of_part(guaranteed[0], LEVEL), gaps_of_part(likely[0], LEVEL)
+    return gaps_of_parts(metric, guaranteed), gaps_of_parts(metric, likely)
+
+
+def _looked_at(
+    metric: Metric, parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64]]]
+) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+    """Return whom each model's means are of, and their values, shape (m, n) each.
+
+    Predictive parity is the share of hits among those whom a model predicts to be positive: each has people of its own.
+    """
+    if metric.binary:
+        (_, hits), (_, predicted) = parts
+        return [(predicted > 0, hits)]
+    return [(np.broadcast_to(members, values.shape), values) for members, values in parts]
+
+
+def _counted(values: NDArray[np.float64], members: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Count the members whose values lie between two neighbours of `_EDGES`, shape (m, bins)."""
+    place = np.clip(np.searchsorted(_EDGES, values) - 1, 0, _BINS - 1)
+    counted = [np.bincount(of[who], minlength=_BINS) for of, who in zip(place, members, strict=True)]
+    return np.stack(counted).astype(np.float64)
+
+
+def _part(
+    metric: Metric,
+    people: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    size: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    of_values: Reach,
+    of_size: Reach,
+    fewest: int,
+) -> Part:
+    """Say what is known of one part: N0 and the sums over the disadvantaged, as estimated, shape (m,) each."""
+    zeros = np.zeros(len(sums))
+    reach, least = of_size(zeros, zeros, 1 - 2 * BEYOND), 0.5 if metric.binary else float(fewest)
+    first, last = np.maximum(least, size - reach), np.minimum(people - least, size + reach)
+    # Where a group may have no positives, the metric is 0 by definition.
+    unknown = first > last if not metric.binary else (first <= least) | (last >= people - least)
+    people, totals, first, last = (np.where(unknown, 1.0, of) for of in (people, totals, first, last))
+    possible = (zeros - 1, zeros + 1) if metric.bounded else (zeros, zeros + np.inf)
+    return Part(people, totals, size, first, last, sums, 0.0, of_values, possible, unknown)

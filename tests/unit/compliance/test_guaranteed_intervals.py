@@ -1,0 +1,143 @@
+"""Guaranteed intervals hold the truth as often as they say, whoever is who: the noise is summed over, not drawn.
+
+An interval is a function of two numbers, N0 with noise and a sum with noise. So how often it holds the truth is a sum
+over N0's noise of its probability, times the part of many equally likely sums' noises that it holds it with: as if each
+were another model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from compliance.intervals import reach as reaches
+from compliance.intervals.counts import CentredSums, intervals
+from compliance.intervals.interval import LEVEL
+from compliance.intervals.reach import Additive, Size
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.noise.sampling import Seeded
+from compliance.records.people import Records
+from fairwall.laws.cube import CubeNoise
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Gaussian, Laplace
+
+_EQUAL = 800
+"""Equally likely noises on a sum: coverage is exact to a part in so many."""
+
+
+def quantiles(law: Additive) -> NDArray[np.float64]:
+    """Return equally likely values of a law."""
+    share = (np.arange(_EQUAL) + 0.5) / _EQUAL
+    x = law.scale * np.sinh(np.linspace(-8, 8, 20_001))
+    return np.interp(share, reaches._distribution(law)(x), x)
+
+
+def noise_on_size(law: Additive) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return whole numbers and how likely each is as noise on N0: as drawn, or, of a cube, rounded."""
+    k = np.arange(-np.ceil(12 * law.scale) - 3, np.ceil(12 * law.scale) + 4)
+    if isinstance(law, CubeNoise):
+        below = reaches._distribution(law)
+        return k, below(k + 0.5) - below(k - 0.5)
+    weights = np.exp(-np.abs(k) / law.scale if isinstance(law, Laplace) else -0.5 * (k / law.scale) ** 2)
+    return k, weights / weights.sum()
+
+
+def held(metric: str, n: int, n0: int, means: tuple[float, float], size: Additive, sums: Additive) -> float:
+    """Return how often the interval of one metric holds the truth: of values of any kind with these means, 0 and 1."""
+    mean0, mean1 = means
+    total = np.full(_EQUAL, n0 * mean0 + (n - n0) * mean1)
+    truth = mean1 - mean0 if metric == "sp" else mean0 / mean1
+    released, kept = n0 * (mean0 - 0.5) + quantiles(sums), 0.0
+    anything = np.full(_EQUAL, -1.0 if metric == "sp" else 0.0), np.full(_EQUAL, 1.0 if metric == "sp" else np.inf)
+    for k, chance in zip(*noise_on_size(size), strict=True):
+        at = Size(float(np.clip(n0 + k, 1, n - 1)), size)
+        told = CentredSums(n, total, released, np.full(_EQUAL, 0.5), np.ones(_EQUAL), sums, 0.0, anything)
+        low, high = intervals(find_metric(metric), [at], 1, [told])
+        kept += chance * float(np.mean((low <= truth) & (truth <= high)))
+    return kept
+
+
+LAWS: list[tuple[Additive, Additive]] = [
+    (Laplace(2.4), Laplace(0.85)),
+    (Laplace(0.4), Laplace(5.0)),
+    (Gaussian(2.0), Gaussian(3.0)),
+    (Laplace(0.7), CubeNoise(0.2, 30)),
+    (CubeNoise(0.3, 3), CubeNoise(1.0, 4)),
+]
+WORLDS = [
+    (60, 9, (0.3, 0.3)),
+    (60, 1, (1.0, 0.02)),
+    (60, 30, (0.02, 0.9)),
+    (400, 20, (0.95, 0.05)),
+    (400, 120, (0.02, 0.02)),
+]
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("metric", ["sp", "di"])
+@pytest.mark.parametrize(("size", "sums"), LAWS)
+@pytest.mark.parametrize(("n", "n0", "means"), WORLDS)
+def test_whoever_is_who_an_interval_holds_the_truth(
+    n: int, n0: int, means: tuple[float, float], size: Additive, sums: Additive, metric: str
+) -> None:
+    assert held(metric, n, n0, means, size, sums) >= LEVEL - 1 / _EQUAL
+
+
+def test_intervals_are_no_wider_than_they_must_be() -> None:
+    assert held("sp", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
+    assert held("di", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
+
+
+def test_the_twin_that_forgets_the_noise_on_n0_holds_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_sums = reaches.of_sums
+
+    def forgetful(size: Size, *of: object) -> Callable[..., NDArray[np.float64]]:
+        return of_sums(Size(size.value, Laplace(0.0)), *of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("compliance.intervals.counts.of_sums", forgetful)
+    assert held("sp", 400, 120, (0.02, 0.02), Laplace(2.4), Laplace(0.85)) < LEVEL - 0.01
+
+
+@pytest.mark.parametrize("sides", [2, 3, 26])
+def test_q_of_two_coordinates_of_one_cube_is_the_quantile_of_draws(sides: int) -> None:
+    # 10^6 draws err by 2.2e-4 of a level; 5 times that.
+    law, generator = CubeNoise(0.7, sides), np.random.default_rng(3)
+    drawn = generator.gamma(sides + 1, law.scale, 10**6) * generator.uniform(-1, 1, (2, 10**6))
+    weights = np.array([0.0, 0.3, 1.0, 2.5])
+    found = reaches._solved(Size(0.0, law, whole=False, shared=True), law, weights, LEVEL)
+    for weight, q in zip(weights, found, strict=True):
+        assert np.mean(np.abs(drawn[0] + weight * drawn[1]) <= q) == pytest.approx(LEVEL + reaches.BEYOND, abs=1.1e-3)
+
+
+# 1,500 answers hold fewer than 94% but for 1 time in 30 where 95% do; draws are seeded, and these do.
+@pytest.mark.check
+@pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_max", "eodds_sum", "ppv", "di"])
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("cube", 6.0), ("cube", 0.5), ("counts", 3.0), ("randomized-response", 5.0)]
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_answers_hold_where_groups_are_small_and_gaps_large(
+    name: str, epsilon: float, metric: str, later: bool
+) -> None:
+    groups = np.repeat([0, 1], [8, 52]).astype(np.uint8)
+    labels = (np.arange(60) % 2).astype(np.uint8)
+    records, mechanism, inside = Records(labels, groups, ("sp", metric)), MECHANISMS[name], []
+    far = np.where(groups == 1, 0.9, 0.1)
+    for draw in range(500):
+        generator = np.random.default_rng((41, draw))
+        question = Question(metric, (generator.random((3, 60)) < far).astype(np.float64), records)
+        facts = NO_FACTS
+        if later:
+            facts = mechanism.release(
+                Question("sp", question.predictions, records), facts, epsilon, 0.0, Seeded(generator)
+            ).facts
+        released = mechanism.release(question, facts, epsilon, 0.0, Seeded(generator))
+        assert released.low is not None
+        assert released.high is not None
+        gaps = question.gaps()
+        inside.append((released.low <= gaps + 1e-9) & (gaps - 1e-9 <= released.high))
+    assert np.mean(inside) >= LEVEL - 0.01
