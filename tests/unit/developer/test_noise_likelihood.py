@@ -236,7 +236,7 @@ def test_the_law_is_that_of_a_cube(first: bool) -> None:
     bought = ask("cube", alone(N, 0)[None], 30.0, 0.0).facts
     for _ in range(400):
         answer = MECHANISMS["cube"].release(question, NO_FACTS if first else bought, epsilon, 0.0, noise)
-        n0 = int((answer.facts if first else bought)["n0"][0])
+        n0 = round(float((answer.facts if first else bought)["n0"][0]))
         terms = Terms(mechanism="cube", first=first)
         seen = settled(terms, 0.0, rows, answer.values, size_epsilon=1.0, epsilon=epsilon)
         assert (seen.n0, seen.rows.shape) == (n0, (12, N))
