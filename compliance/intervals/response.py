@@ -4,13 +4,8 @@ Everybody's y_i is released, with the mean p for a disadvantaged person and 1 - 
 less its mean)/(1 - 2p) are independent, and N1 and the sum of v over the advantaged are known but for the sums of e_i
 and of e_i v_i. So L is the sum of e_i (v_i - nu').
 
-**At least so often.** With psi(x) the logarithm of the mean of exp(x (y - p)) for a disadvantaged person, that of an
-advantaged one is psi(-x). Whoever is who,
-
-    P(|L| >= q) <= 2 exp(sum over i of max(psi(x_i), psi(-x_i)) - theta q),    x_i = theta |v_i - nu'| / (1 - 2p)
-
-for every theta > 0 (Chernoff): q is the least for which that is what the level leaves. People are put together whose
-values are alike, by the farther end of where they lie: psi grows on either side of 0.
+**At least so often** holds Chernoff's bound (`fairwall.laws.response`). People are put together whose values are alike,
+by the farther end of where they lie: it grows with everybody's weight.
 
 **Most likely.** The variance of e_i is the same for everybody. Of many people L is next to normal, and q is 0.72 times
 as large.
@@ -27,15 +22,12 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import LEVEL, Ends
 from compliance.intervals.inversion import BEYOND, Part, Reach, gaps_of_part, gaps_of_parts
 from fairwall.laws.metric import Metric
-from fairwall.laws.response import law_of_copies
+from fairwall.laws.response import chernoff, mean_of_copies, turned_law
 
 _BINS = 64
 """How finely values are told apart."""
 
 _EDGES = np.linspace(0.0, 1.0, _BINS + 1)
-
-_MULTIPLES = 2.0 ** (np.arange(-6, 2) / 2)
-"""What theta is tried, in multiples of what is best for normal laws."""
 
 
 def intervals(
@@ -58,29 +50,15 @@ def intervals(
     fewest : int
         How many people both groups have at least.
     """
-    said, chances = law_of_copies(probabilities)
-    p = float(chances @ said)
-    kept = max(1 - 2 * p, 2.0**-52)
-    deviation = math.sqrt(float(chances @ (said - p) ** 2)) / kept
-    off, chances = (said - p) / kept, np.log(np.maximum(chances, 1e-300))
+    off, chances = turned_law(probabilities)
+    deviation = math.sqrt(float(chances @ off**2))
 
     def bounded(counted: NDArray[np.float64]) -> Reach:
         """Return Chernoff's q, from how many people have values between two neighbours of `_EDGES`, shape (m, bins)."""
 
         def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
             farthest = np.maximum(*(np.abs(_EDGES - end[:, np.newaxis]) for end in (least, most)))
-            farthest = np.maximum(farthest[:, 1:], farthest[:, :-1])
-            squares = np.maximum((counted * farthest**2).sum(axis=1), 1e-300) * deviation**2
-            if not deviation:
-                return np.zeros(len(counted))
-            best = np.full(len(counted), np.inf)
-            missed = math.log(2 / (1 - level - BEYOND))
-            for multiple in _MULTIPLES:
-                theta = multiple * np.sqrt(2 * missed / squares)
-                x = (theta[:, np.newaxis] * farthest)[..., np.newaxis] * off
-                both = np.maximum(*(np.logaddexp.reduce(side * x + chances, axis=-1) for side in (1, -1)))
-                best = np.minimum(best, ((counted * both).sum(axis=1) + missed) / theta)
-            return best
+            return chernoff(counted, np.maximum(farthest[:, 1:], farthest[:, :-1]), off, chances, level + BEYOND)
 
         return reach
 
@@ -98,6 +76,8 @@ def intervals(
 
         return reach
 
+    p = mean_of_copies(probabilities)
+    kept = max(1 - 2 * p, 2.0**-52)
     guaranteed, likely = list[Part](), list[Part]()
     for members, values in _looked_at(metric, parts):
         people = members.sum(axis=1).astype(np.float64)

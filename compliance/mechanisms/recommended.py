@@ -37,7 +37,7 @@ from fairwall.laws.exposure import NO_LIMIT, Limit, revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.purchases import bought_at
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
-from fairwall.laws.standings import SHRUNK
+from fairwall.laws.standings import SHRUNK, Promise
 
 _RESPONSE = RandomizedResponse()
 _CELLS = CellsMechanism()
@@ -50,6 +50,7 @@ class Recommended(ByRecord):
 
     Where the midpoint comes first it is the best mechanism all the same: an account has been charged for more. An
     account that has bought noisy attributes is answered from them, and from cells where they tell enough of its models.
+    With `promise` "guaranteed" what promises the narrowest guaranteed interval answers instead, and cells never do.
     """
 
     shares: Shares = DEFAULT_SHARES
@@ -57,6 +58,7 @@ class Recommended(ByRecord):
     title: str = "recommended"
     guarantee: Guarantee = "approximate"
     reveal_max: float = NO_LIMIT.accuracy
+    promise: Promise = "likely"
 
     def chosen(
         self,
@@ -122,7 +124,7 @@ class Recommended(ByRecord):
         return replace(released, values=np.clip(released.values, *metric_range(question.metric)))
 
     def _allowance(self, epsilon: float, delta: float = 0.0) -> Allowance:
-        return Allowance(epsilon, delta, Limit(self.reveal_max, self.shares))
+        return Allowance(epsilon, delta, Limit(self.reveal_max, self.shares), self.promise)
 
     @cached_property
     def _answerers(self) -> Mapping[str, Mechanism]:

@@ -27,6 +27,7 @@ from fairwall.laws.local import LOCAL_LAWS, split
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.laws.standings import Promise
 from fairwall.rpc.identity import NAME
 from fairwall.rpc.quota import Quota
 from fairwall.wire.limits import EPSILON_MIN
@@ -190,6 +191,7 @@ class AuditSection(_Section):
     bounding: Bounding = "none"
     shares: tuple[float, float] = (DEFAULT_SHARES.low, DEFAULT_SHARES.high)
     reveal_max: float = Field(default=REVEAL_MAX, strict=True, ge=0.5, le=1)
+    promise: Promise = "likely"
     precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
     answer_seconds: float = Field(default=0.0, strict=True, ge=0, le=60)
 
@@ -279,6 +281,8 @@ class Policy(_Section):
         mechanism = find_mechanism(self.audit.mechanism)
         if isinstance(mechanism, CauchyMechanism | Recommended):
             mechanism = replace(mechanism, shares=self.shares)
+        if isinstance(mechanism, Recommended):
+            mechanism = replace(mechanism, promise=self.audit.promise)
         return bounded(limited(mechanism, Limit(self.audit.reveal_max, self.shares)), self.audit.bounding)
 
     @property

@@ -21,7 +21,8 @@ from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.purchases import Purchase, planned, predicted, predicted_with
 from fairwall.laws.response import turning_probability
-from fairwall.laws.standings import SHRUNK, choose, standings
+from fairwall.laws.standings import SHRUNK, Promise, choose, standings
+from fairwall.laws.widths import half_width
 
 _TIE = 1.03
 """Predictions of errors this close say nothing of which is less."""
@@ -48,7 +49,7 @@ _COUNTS, _CUBE = "counts", "cube" + SHRUNK
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a batch may spend, and what it may reveal: one value, made once, which all that choose look at.
+    """What a batch may spend, what it may reveal, and by what is chosen: one value, made once, for all that choose.
 
     Epsilon is above 0, infinite for exact answers, where nothing is chosen, and delta in [0, 1).
     """
@@ -56,6 +57,7 @@ class Allowance:
     epsilon: float
     delta: float = 0.0
     limit: Limit = NO_LIMIT
+    promise: Promise = "likely"
 
     def binds(self) -> bool:
         """Say whether the limit is below what a pure epsilon allows in any case."""
@@ -69,9 +71,8 @@ class Allowance:
 
 def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: int | None = None) -> str:
     """Return the row of `standings` that comes first, before anything is known of the batch. See `standings.choose`."""
-    return choose(
-        metric, people, queries, allowance.epsilon, allowance.delta, allowance.limit.shares, allowance.limit, exposed
-    )
+    spent, limit = (allowance.epsilon, allowance.delta), allowance.limit
+    return choose(metric, people, queries, *spent, limit.shares, limit, exposed, allowance.promise)
 
 
 def best_for(batch: AskedBatch, allowance: Allowance) -> str:
@@ -85,7 +86,7 @@ def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance)
     Those were bought at the allowance's epsilon or more, which a purchase of the batch's own might spend. The best of
     them counts, by itself: what is free stays free, whatever else is bought.
     """
-    if not bought or not _may_be_cells(batch):
+    if not bought or not _may_be_cells(batch) or allowance.promise == "guaranteed":
         return False
     *told, anew = predicted_with(batch, [*bought, planned(batch, allowance.epsilon, allowance.limit)])
     others = {_COUNTS: _error_of_noise(batch, _COUNTS, allowance), **_contenders(batch, allowance)}
@@ -101,10 +102,14 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
     It is a row of `standings`, or cells. Only a mechanism that adds noise to gaps, sums or attributes has contenders
     here; epsilon is finite.
     """
+    if allowance.promise == "guaranteed":
+        return _surest(batch, name, allowance)
     if name != RESPONSE and not is_purely_noisy(name.removesuffix(SHRUNK)):
         return name
     allowance, cells = replace(allowance, delta=0.0), CELLS
     errors = {name: _error_of_noise(batch, name, allowance), **_contenders(batch, allowance)}
+    if name != RESPONSE and not allowance.binds():
+        errors[RESPONSE] = _HALVED * _error_of_noise(batch, RESPONSE, allowance)
     if name == RESPONSE or MECHANISM_LAWS[name.removesuffix(SHRUNK)].interval is None:
         errors[name] *= _HALVED  # the one publishes A, others have no interval and err far more at times
     if allowance.binds() and math.isfinite(errors[cells]) and not _is_worth_it(batch, name, allowance):
@@ -119,6 +124,22 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
         (of_cells,) = predicted_with(batch, [planned(batch, allowance.epsilon, allowance.limit)])
         return cells if of_cells <= _FREE_ERROR * errors[least] else least
     return least
+
+
+def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
+    """Return what promises the least half-width: what `best` has named, counts, a cube, or noisy attributes.
+
+    Within the limit; `best` has named what is, or what gives away least.
+    """
+    limit, names = allowance.limit, [name]
+    if not allowance.binds():
+        names.append(RESPONSE)
+    if allowance.reveals(batch, _COUNTS) <= limit.accuracy or not allowance.binds():
+        names.append(_COUNTS)
+    if _cube_within(batch, allowance):
+        names.append(_CUBE.removesuffix(SHRUNK))
+    spent = allowance.epsilon, allowance.delta, limit.shares
+    return min(names, key=lambda each: half_width(batch, each, *spent))
 
 
 def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:

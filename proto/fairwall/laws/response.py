@@ -23,6 +23,14 @@ p = (1 - u/t)/2: it takes the place of a noisy attribute in the estimates above,
 could, it has the least variance where both groups are as large. One copy gives itself. The price is the sum of the
 prices, no less: in the outcome where every copy speaks for the truth all log-ratios have one sign.
 
+**A bound on errors.** Let e_i = (y_i less its mean)/(1 - 2p) be how far a person's noisy attribute is off, and psi(x)
+the logarithm of the mean of exp(x e) for a disadvantaged person; that of an advantaged one is psi(-x). Whoever is who,
+a sum of weights c_i times e_i has, for every theta > 0 (Chernoff),
+
+    P(|sum| >= q) <= 2 exp(sum over i of max(psi(theta |c_i|), psi(-theta |c_i|)) - theta q).
+
+`chernoff` is the least q, over some theta, for which that is what a level leaves.
+
 **The error of a gap** follows from the people who are turned over: K1 ~ Bin(n1, p) of the advantaged and K0 ~ Bin(n0,
 p) of the disadvantaged. Then N~ = n1 - K1 + K0, and V~ loses the values of K1 people drawn without replacement from the
 one group and gains those of K0 from the other: means k mean(v), variances k (size-k)/(size-1) var(v). `noisy_sums`
@@ -39,6 +47,9 @@ from numpy.typing import NDArray
 
 COPIES_MAX = 10
 """As many copies are combined: their outcomes are gone through."""
+
+_MULTIPLES = 2.0 ** (np.arange(-6, 2) / 2)
+"""What theta is tried, in multiples of what is best for normal laws."""
 
 
 def turning_probability(epsilon: float) -> float:
@@ -97,11 +108,54 @@ def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tup
     kept = [probabilities[j] for j in best]
     if len(best) == 1:
         return copies[best[0]], kept[0]
-    said, chances = law_of_copies(probabilities)
-    return _said(copies[best], np.array(kept)), float(chances @ said)
+    return _said(copies[best], np.array(kept)), mean_of_copies(probabilities)
 
 
-def law_of_copies(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mean_of_copies(probabilities: Sequence[float]) -> float:
+    """Return p: the mean of what `combined` says of a disadvantaged person."""
+    said, chances = _law_of_copies(probabilities)
+    return float(chances @ said)
+
+
+def turned_law(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what e may be for a disadvantaged person, and how likely each is; an advantaged one's is its negative."""
+    said, chances = _law_of_copies(probabilities)
+    p = float(chances @ said)
+    return (said - p) / max(1 - 2 * p, 2.0**-52), chances
+
+
+def chernoff(
+    counted: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    off: NDArray[np.float64],
+    chances: NDArray[np.float64],
+    level: float,
+) -> NDArray[np.float64]:
+    """Return what a weighted sum of e is at most, either way, with a probability of the level, at least: shape (m,).
+
+    Parameters
+    ----------
+    counted, weights : ndarray of float64
+        How many people have which weight, at least 0, shape (m, k) each.
+    off, chances : ndarray of float64
+        As from `turned_law`.
+    level : float
+        Above 0 and below 1.
+    """
+    squares = np.maximum((counted * weights**2).sum(axis=1), 1e-300) * float(chances @ off**2)
+    best = np.full(len(counted), np.inf)
+    if not squares.any():
+        return np.zeros(len(counted))
+    missed, logs = math.log(2 / (1 - level)), np.log(np.maximum(chances, 1e-300))
+    for multiple in _MULTIPLES:
+        theta = multiple * np.sqrt(2 * missed / squares)
+        x = (theta[:, np.newaxis] * weights)[..., np.newaxis] * off
+        psi = np.maximum(*(np.logaddexp.reduce(side * x + logs, axis=-1) for side in (1, -1)))
+        best = np.minimum(best, ((counted * psi).sum(axis=1) + missed) / theta)
+    return best
+
+
+def _law_of_copies(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what `combined` may say of a disadvantaged person, and how likely each is; of others 1 less that."""
     kept = np.array([probabilities[j] for j in _best(probabilities)])
     outcomes = np.array(list(product((0.0, 1.0), repeat=len(kept)))).T

@@ -11,9 +11,14 @@ these come close to it.
 and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The seed is fixed, so that everybody gets the
 same table. Nobody looks at A, nor at predictions: this choice depends on metric, n, m, epsilon, delta and shares.
 
-**Which.** The smallest median error, averaged over shares and worlds, of those whose median error is at most the
-midpoint's at every share and in both worlds: nobody shall pay for less than the midpoint tells. Where there is none,
-what comes closest to that.
+**Which.** The smallest error, averaged over shares and worlds, of those whose median error is at most the midpoint's at
+every share and in both worlds: nobody shall pay for less than the midpoint tells. Where there is none, what comes
+closest to that. The error is the mean of the median and of the root mean square, so that neither a few answers that are
+far off nor many that are a little off go unseen. What has no interval comes first only where nothing that has one errs
+less than `_SURER` times as much.
+
+**Guaranteed.** Where a policy wants intervals that hold whoever is who, only mechanisms contend that have them, and the
+least half-width counts: the 95% quantile of unshrunk errors, which it is, or of noisy attributes Chernoff's bound.
 
 Equalized odds is ranked by what an absolute gap among n people would suffer. Predictive parity, which moves by up to 1
 with one person whatever the group sizes, gets counts and noisy attributes only, as does the unbounded ratio.
@@ -42,7 +47,7 @@ from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch, MechanismLaw
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
-from fairwall.laws.response import noisy_sums, response_estimates, turning_probability
+from fairwall.laws.response import chernoff, noisy_sums, response_estimates, turned_law, turning_probability
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 Guarantee: TypeAlias = Literal["pure", "approximate"]
@@ -50,6 +55,11 @@ Guarantee: TypeAlias = Literal["pure", "approximate"]
 
 MIDPOINT = "midpoint"
 SHRUNK = " shrunk"
+Promise: TypeAlias = Literal["likely", "guaranteed"]
+"""By what is chosen: the least error, or the least half-width of an interval that holds whoever is who."""
+
+_SURER = 1.5
+_LEVEL = 0.95
 _SEED = 2012
 _NUMBERS = 200
 _BATCHES_MIN = 10
@@ -65,8 +75,10 @@ class Standing:
         A mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
     guarantee : Guarantee
         The midpoint's is any: it looks at nothing.
-    median_error, mean_error : float
+    median_error, mean_error, rms_error : float
         Of one clamped answer, averaged over group shares and worlds.
+    half_width : float
+        Of its guaranteed interval, likewise; infinite where it has none.
     worst_ratio : float
         The largest ratio of the median error to the midpoint's, over group shares and worlds.
     """
@@ -75,7 +87,14 @@ class Standing:
     guarantee: Guarantee
     median_error: float
     mean_error: float
+    rms_error: float
+    half_width: float
     worst_ratio: float
+
+    @property
+    def error(self) -> float:
+        """By what it is ranked."""
+        return (self.median_error + self.rms_error) / 2
 
     @property
     def mechanism(self) -> str:
@@ -98,6 +117,7 @@ def choose(
     shares: Shares = DEFAULT_SHARES,
     limit: Limit = NO_LIMIT,
     exposed: int | None = None,
+    promise: Promise = "likely",
 ) -> str:
     """Return the name of the best mechanism, of those that can be recommended. Arguments as for `standings`.
 
@@ -108,8 +128,13 @@ def choose(
     names = [row.mechanism for row in rows]
     allowed = within(names, metric, n if exposed is None else exposed, queries, epsilon, delta, limit)
     rows = [row for row, name in zip(rows, names, strict=True) if name in allowed]
+    if promise == "guaranteed" and any(math.isfinite(row.half_width) for row in rows):
+        return min(rows, key=lambda row: row.half_width).name
     worth = [row for row in rows if row.worst_ratio <= 1]
-    return worth[0].name if worth else min(rows, key=lambda row: row.worst_ratio).name
+    if not worth:
+        return min(rows, key=lambda row: row.worst_ratio).name
+    surer = [row for row in worth if MECHANISM_LAWS[row.mechanism].interval is not None]
+    return surer[0].name if surer and surer[0].error < _SURER * worth[0].error else worth[0].name
 
 
 @lru_cache(maxsize=256)
@@ -130,7 +155,7 @@ def standings(
     Returns
     -------
     tuple of Standing
-        The smallest median error first.
+        The smallest error first.
     """
     find_metric(metric)
     require_batch(queries, epsilon)
@@ -139,17 +164,33 @@ def standings(
     if not 0 <= delta < 1:
         raise ValueError("delta must be at least 0 and below 1")
     plan = _Plan(metric, n, queries, epsilon, delta, shares)
-    errors = {
+    figures = {
         # The noise on N0 is the whole batch's, and what shrinks answers looks at all of them.
-        name: (guarantee, *_errors(plan, answers, joined=not name.startswith("counts")))
+        name: (guarantee, tuple(_errors(plan, answers, joined=not name.startswith("counts"))))
         for name, guarantee, answers in _contenders(plan)
     }
-    least = errors[MIDPOINT][1]
-    rows = [
-        Standing(name, guarantee, float(medians.mean()), float(means.mean()), float((medians / least).max()))
-        for name, (guarantee, medians, means) in errors.items()
-    ]
-    return tuple(sorted(rows, key=lambda row: row.median_error))
+    least = figures[MIDPOINT][1][0]
+    rows = []
+    for name, (guarantee, (medians, means, squares, reaches)) in figures.items():
+        median, mean, rms, reach = (float(of.mean()) for of in (medians, means, squares, reaches))
+        width, worst = _half_width(plan, name, reach), float((medians / least).max())
+        rows.append(Standing(name, guarantee, median, mean, rms, width, worst))
+    return tuple(sorted(rows, key=lambda row: row.error))
+
+
+def _half_width(plan: _Plan, name: str, reach: float) -> float:
+    """Return the half-width of guaranteed intervals, from how far nearly all errors reach."""
+    law = MECHANISM_LAWS.get(name)
+    if law is None or law.interval is None or law.interval.is_posterior:
+        return math.inf
+    if law.noise_on != "attributes":
+        return reach
+    n, turned = plan.n, turned_law([turning_probability(plan.epsilon)])
+    found = []
+    for world in _WORLDS:
+        ((q,),) = [chernoff(np.full((1, 1), n), np.full((1, 1), math.sqrt(world.variance)), *turned, _LEVEL)]
+        found += [q * n / (n0 * (n - n0)) for n0 in plan.shares.counts(n)]
+    return float(np.mean(np.minimum(found, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -186,11 +227,11 @@ _Answers = Callable[[_Batches, np.random.Generator], NDArray[np.float64]]
 """Simulates what a mechanism says of batches' signed gaps, before the metric's sign and range."""
 
 
-def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return medians and means of clamped answers' errors, for every group share and both worlds, (shares, worlds)."""
+def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> Iterator[NDArray[np.float64]]:
+    """Return medians, means, root mean squares and 95% quantiles of clamped answers' errors, shape (shares, worlds)."""
     absolute = find_metric(plan.metric).absolute
     low, high = metric_range("abs_sp" if absolute else "sp")
-    medians, means = [], []
+    told = []
     for n0 in plan.shares.counts(plan.n):
         for i, world in enumerate(_WORLDS):
             # The same numbers for every mechanism, as far as it draws in the same way.
@@ -198,9 +239,9 @@ def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> tuple[NDArray[np
             batches = _batches(plan, n0, world, generator, joined=joined)
             truth = np.abs(batches.gaps) if absolute else batches.gaps
             errors = np.abs(np.clip(answers(batches, generator), low, high) - truth)
-            medians.append(float(np.median(errors)))
-            means.append(float(np.mean(errors)))
-    return np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS)))
+            of_all = np.median(errors), np.mean(errors), np.sqrt(np.mean(errors**2)), np.quantile(errors, _LEVEL)
+            told.append([float(one) for one in of_all])
+    return (np.reshape(of, (-1, len(_WORLDS))) for of in np.transpose(told))
 
 
 def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> _Batches:

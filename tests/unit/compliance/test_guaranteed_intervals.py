@@ -19,6 +19,7 @@ from compliance.intervals.interval import LEVEL
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.cube import CubeNoise
@@ -141,3 +142,44 @@ def test_answers_hold_where_groups_are_small_and_gaps_large(
         gaps = question.gaps()
         inside.append((released.low <= gaps + 1e-9) & (gaps - 1e-9 <= released.high))
     assert np.mean(inside) >= LEVEL - 0.01
+
+
+def scores(models: int, people: int, off: float) -> Question:
+    """Return scores that are nearly one model's, of people of whom an eighth is disadvantaged."""
+    generator = np.random.default_rng(2)
+    groups = (np.arange(people) % 8 > 0).astype(np.uint8)
+    common = generator.random(people)
+    rows = np.clip(common + off * generator.normal(size=(models, people)), 0, 1)
+    return Question("sp", rows, Records(groups, groups, ("sp",)))
+
+
+@pytest.mark.parametrize(
+    ("models", "people", "epsilon"), [(1, 300, 0.5), (5, 1000, 1.0), (25, 1000, 5.0), (100, 2000, 6.0)]
+)
+def test_a_policy_that_wants_guarantees_gets_the_narrowest(models: int, people: int, epsilon: float) -> None:
+    question, widths = scores(models, people, 0.05), {}
+    for name in ("recommended", "counts", "cube", "laplace", "randomized-response"):
+        mechanism = Recommended(promise="guaranteed") if name == "recommended" else MECHANISMS[name]
+        halves = []
+        for draw in range(15):
+            released = mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(draw)))
+            assert released.low is not None
+            assert released.high is not None
+            halves.append(np.clip(released.high, -1, 1) - np.clip(released.low, -1, 1))
+        widths[name] = float(np.median(halves))
+    assert widths["recommended"] <= 1.1 * min(widths.values())
+
+
+def test_a_policy_that_wants_guarantees_is_never_answered_without_one() -> None:
+    sure, likely = Recommended(promise="guaranteed"), Recommended()
+    question = scores(25, 600, 0.02)
+    assert likely.chosen("sp", 600, 25, 0.5, 0.0, question).name == "cells"
+    for epsilon in (0.1, 0.5, 2.0, 5.0, 10.0):
+        for delta in (0.0, 1e-6):
+            for limit in (0.55, 1.0):
+                asked = Recommended(promise="guaranteed", reveal_max=limit), epsilon, delta
+                released = asked[0].release(question, NO_FACTS, epsilon, delta, Seeded(np.random.default_rng(1)))
+                assert released.low is not None, asked
+    bought = likely.release(question, NO_FACTS, 0.5, 0.0, Seeded(np.random.default_rng(1))).facts
+    assert likely.is_free(bought, 0.5, question)
+    assert not sure.is_free(bought, 0.5, question)

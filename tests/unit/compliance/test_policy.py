@@ -274,6 +274,12 @@ def test_recommended_is_told_how_much_it_may_reveal(tmp_path: Path, values: Valu
     assert MECHANISMS["recommended"] == Recommended(reveal_max=1.0)
 
 
+def test_a_policy_may_want_guarantees(tmp_path: Path, values: Values) -> None:
+    values["audit"].update(mechanism="recommended", promise="guaranteed")
+    policy = read(written(tmp_path, values))
+    assert policy.mechanism == Recommended(policy.shares, reveal_max=0.6, promise="guaranteed")
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("minimum", "kept"), [(20, True), (1, False)])
 def test_a_limit_that_nothing_keeps_for_so_small_a_group_is_warned_of(
@@ -799,7 +805,7 @@ def everything(tmp_path: Path, values: Values) -> Values:
     values["deployment"]["telemetry"] = "http://127.0.0.1:4318"
     values["data"] |= {"name": "own", "impute": {"repaid": "0"}, "id": "id", "public": ["income"], "groups": groups}
     values["data"]["missing"] = "refuse"
-    values["audit"] |= {"bounding": "none", "precision": "float64"}
+    values["audit"] |= {"bounding": "none", "precision": "float64", "promise": "likely"}
     values["budget"]["rule"] = "basic"
     values["release"] = release | {"columns": {"group": ["a", "b"]}}
     return values
