@@ -40,6 +40,7 @@ _CONVOLUTION_ERROR = 1e-12
 # and never privacy.
 _GRID_POINTS = 100
 
+_SMALL = Decimal("1e-6")
 _CLOSED_FORM_RAISED = Decimal("1.000000001")
 """Far more than what float64 loses in a closed form of `Rule.TIGHT`."""
 
@@ -306,11 +307,27 @@ _RULES = {Rule.BASIC: _basic, Rule.ADVANCED: _advanced, Rule.ZCDP: _zcdp, Rule.T
 def _rho(loss: Loss) -> Decimal:
     """Return a loss in zero-concentrated differential privacy (Bun and Steinke, TCC 2016); infinite if it has none.
 
-    Gaussian noise has 1/(2 multiplier^2) (Proposition 1.6), and epsilon alone gives epsilon^2/2 (Proposition 1.4).
+    Gaussian noise has 1/(2 multiplier^2) (Proposition 1.6), and epsilon alone has epsilon tanh(epsilon/2), which is
+    below the epsilon^2/2 of Proposition 1.4: randomised response dominates whatever has epsilon (Murtagh and Vadhan
+    2016). Its Renyi divergence of order a is ln(cosh t / cosh s) / (a - 1) with s = epsilon/2 and t = (2a - 1) s, and
+    ln cosh of a root of u is concave in u, so that its tangent at u = s^2 is above it:
+
+        ln(cosh t / cosh s) <= (t^2 - s^2) tanh(s) / (2s) = a (a - 1) epsilon tanh(epsilon/2).
+
+    No smaller rho will do: for a near 1 both sides agree.
     """
     if loss.law is Law.GAUSSIAN:
         return Decimal("0.5") / Decimal(loss.multiplier) / Decimal(loss.multiplier)
-    return _INFINITE if loss.delta else written(loss.epsilon) * written(loss.epsilon) / 2
+    if loss.delta:
+        return _INFINITE
+    epsilon = written(loss.epsilon)
+    if epsilon > _EXPONENT_MAX:
+        return epsilon
+    # Below, what is small would lose its digits.
+    if epsilon < _SMALL:
+        return epsilon * epsilon / 2
+    power = epsilon.exp()
+    return epsilon * (power - 1) / (power + 1)
 
 
 _gaussian_epsilon = lru_cache(maxsize=1024)(gaussian_epsilon)

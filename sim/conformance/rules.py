@@ -75,7 +75,10 @@ def _composed(charged: list[float], about: Deployment) -> float:
             return min(surely, squares / 2 + math.sqrt(2 * math.log(2 / about.delta) * squares))
         case "zcdp":
             gaussian = _is_gaussian(about)
-            rho = sum(1 / gaussian_multiplier(*loss) ** 2 / 2 if gaussian else loss[0] ** 2 / 2 for loss in losses)
+            rho = sum(
+                1 / gaussian_multiplier(*loss) ** 2 / 2 if gaussian else loss[0] * math.tanh(loss[0] / 2)
+                for loss in losses
+            )
             return min(surely, rho + 2 * math.sqrt(rho * math.log(1 / about.delta)))
         case _:
             squares = sum(1 / gaussian_multiplier(*loss) ** 2 for loss in losses)

@@ -169,12 +169,34 @@ def test_a_refused_loss_needs_more_than_is_left_by_every_rule() -> None:
         assert budget.needed(losses, pure(0.3, 0.5)) == math.inf
 
 
+def pure_rho(epsilon: float) -> Decimal:
+    """Return epsilon tanh(epsilon/2)."""
+    power = Decimal(repr(epsilon)).exp()
+    return Decimal(repr(epsilon)) * (power - 1) / (power + 1)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 2.0, 5.0, 20.0])
+def test_epsilon_alone_has_no_larger_renyi_divergence_than_its_rho_says_and_no_smaller_rho_will_do(
+    epsilon: float,
+) -> None:
+    # Of randomised response, order by order, in exact arithmetic's stead with 60 digits.
+    ratios = []
+    with localcontext(prec=60):
+        kept = Decimal(repr(epsilon)).exp() / (1 + Decimal(repr(epsilon)).exp())
+        for order in (Decimal("1.0001"), Decimal("1.5"), Decimal(2), Decimal(5), Decimal(40)):
+            moment = sum(p**order * q ** (1 - order) for p, q in ((kept, 1 - kept), (1 - kept, kept)))
+            ratios.append(moment.ln() / (order - 1) / order / pure_rho(epsilon))
+    assert 1 - 1e-3 * max(1.0, epsilon) <= ratios[0] <= 1
+    assert max(ratios) <= 1
+
+
 @given(losses=st.dictionaries(st.floats(1e-6, 10).map(pure), st.integers(1, 100), min_size=1, max_size=5))
 def test_roots_and_logarithms_are_rounded_upwards(losses: dict[Loss, int]) -> None:
     with localcontext(prec=200):
         squares = sum((count * Decimal(repr(loss.epsilon)) ** 2 for loss, count in losses.items()), Decimal(0))
         log, plain = -Decimal(repr(DELTA)).ln(), Decimal(exactly(losses).numerator) / exactly(losses).denominator
-        zcdp = squares / 2 + 2 * (squares / 2 * log).sqrt()
+        rho = sum((count * pure_rho(loss.epsilon) for loss, count in losses.items()), Decimal(0))
+        zcdp = rho + 2 * (rho * log).sqrt()
         advanced = squares / 2 + (2 * (log + Decimal(2).ln()) * squares).sqrt()
         for rule, truth in ((Rule.ZCDP, min(zcdp, plain)), (Rule.ADVANCED, min(advanced, plain))):
             assert truth <= composed_epsilon(losses, DELTA, rule) <= truth * (1 + Decimal("1e-30"))
@@ -259,7 +281,7 @@ def test_advanced_composition_keeps_half_of_delta_for_the_charges() -> None:
 
 def test_zcdp_is_the_theorems_formula() -> None:
     losses = Counter({gaussian(10.0, DELTA): 8, pure(0.1): 4})
-    rho = 8 / (2 * 10.0**2) + 4 * 0.1**2 / 2
+    rho = 8 / (2 * 10.0**2) + 4 * 0.1 * math.tanh(0.05)
     assert composed(losses, DELTA, Rule.ZCDP) == pytest.approx(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)))
 
 

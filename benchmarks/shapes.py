@@ -1,0 +1,144 @@
+"""How `recommended` answers about models of many shapes: how often intervals hold, and how far answers are off.
+
+    python benchmarks/shapes.py [--draws 20] [--people 1000] [--models 1 5 25] [--epsilons 0.5 1 5] [--short]
+
+A shape says how the scores, or the decisions, of both groups are spread; a batch has one model of it, or several that
+are near it, or as many different ones. Groups are of 8, 20 and 40%. Printed are, for each number of models and epsilon:
+
+* coverage of guaranteed and of likely intervals, over answers that have them, in percent: in the shape in the middle
+  and in the worst one. Bars, of likely ones: 94 to 98 in the middle, 88 in the worst;
+* error: the median, and the root mean square, over the least of `cube`, `counts` and `randomized-response`, in the
+  shape in the middle and in the worst one. Bars: 2 and 2.5 in the worst.
+
+Exit status 1 if a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from short import parsed
+
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
+from compliance.mechanisms.recommended import Recommended
+from compliance.noise.sampling import Seeded
+from compliance.records.people import Records
+from fairwall.laws.bounding import metric_range
+
+Rng = np.random.Generator
+Array = NDArray[np.float64]
+
+GUARANTEED = ("cube", "counts", "randomized-response")
+
+
+def _where(is_one: NDArray[Any], one: Array, other: Array) -> Array:
+    return np.where(is_one, one, other)
+
+
+SHAPES: dict[str, Callable[[Rng, Array], Array]] = {
+    "uniform": lambda rng, a: rng.random(a.size),
+    "shift .05": lambda rng, a: np.clip(0.9 * rng.random(a.size) + 0.05 * a, 0, 1),
+    "shift .2, up to .8": lambda rng, a: 0.8 * rng.random(a.size) + 0.2 * a,
+    "shift .35, to 1": lambda rng, a: np.minimum(1, rng.random(a.size) + 0.35 * a),
+    "beta risks": lambda rng, a: _where(a, rng.beta(2, 8, a.size), rng.beta(2, 5, a.size)),
+    "rare risks": lambda rng, a: _where(a, rng.beta(0.5, 12, a.size), rng.beta(0.5, 9, a.size)),
+    "rare high": lambda rng, a: np.where(rng.random(a.size) < 0.03 * a, 0.95, 0.2 * rng.random(a.size)),
+    "rare high, others": lambda rng, a: np.where(rng.random(a.size) < 0.05 * (1 - a), 0.95, 0.2 * rng.random(a.size)),
+    "one tail": lambda rng, a: np.where(rng.random(a.size) < 0.1 * a, 0.95, 0.9 * rng.random(a.size)),
+    "plateau": lambda rng, a: np.where((a == 0) & (rng.random(a.size) < 0.4), 0.5, rng.random(a.size)),
+    "clusters": lambda rng, a: rng.choice([0.1, 0.5, 0.9], a.size) + 0.05 * a + 0.02 * rng.random(a.size),
+    "mixture": lambda rng, a: _where(rng.random(a.size) < 0.3 + 0.2 * a, rng.beta(8, 3, a.size), rng.beta(2, 7, a.size)),
+    "narrow": lambda rng, a: np.clip(0.5 + 0.05 * rng.normal(size=a.size) + 0.01 * a, 0, 1),
+    "far apart": lambda rng, a: _where(a, rng.beta(9, 2, a.size), rng.beta(2, 9, a.size)),
+    "other variance": lambda rng, a: _where(a, rng.beta(2, 2, a.size), rng.beta(12, 12, a.size)),
+}  # fmt: skip
+NEAR: dict[str, Callable[[Rng, Array, Array], Array]] = {
+    "scores near one": lambda rng, score, _: np.clip(score + 0.05 * rng.normal(size=score.size), 0, 1),
+    "scores by themselves": lambda _, score, own: np.clip(0.5 * score + 0.5 * own, 0, 1),
+    "decisions by thresholds": lambda rng, score, _: 1.0 * (score > np.quantile(score, rng.uniform(0.2, 0.9))),
+}  # fmt: skip
+
+
+def questions(people: int, models: int, share: float, rng: Rng) -> Iterator[tuple[str, Question]]:
+    """Yield a batch of each shape."""
+    groups = (np.arange(people) >= max(2, round(share * people))).astype(np.uint8)
+    records = Records(np.zeros(people, np.uint8), groups, ("sp",))
+    for (shape, draw), (near, of_model) in product(SHAPES.items(), NEAR.items()):
+        score = draw(rng, groups.astype(np.float64))
+        rows = [of_model(rng, score, draw(rng, groups.astype(np.float64))) for _ in range(models)]
+        yield f"{shape}, {near}, {share:.0%}", Question("sp", np.array(rows), records)
+
+
+def told(question: Question, name: str, epsilon: float, draws: int, seed: int) -> tuple[Array, Array, Array]:
+    """Return errors, and whether guaranteed and likely intervals hold, NaN for none: shape (draws, models) each."""
+    mechanism = Recommended(reveal_max=0.6) if name == "recommended" else MECHANISMS[name]
+    found, gaps = [], question.gaps()
+    for draw in range(draws):
+        released = mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng((seed, draw))))
+        held = [
+            np.where(np.isnan(low), np.nan, (low - 1e-12 <= gaps) & (gaps <= high + 1e-12))
+            for low, high in ends_of(released)
+        ]
+        found.append([np.abs(np.clip(released.values, *metric_range("sp")) - gaps), *held])
+    errors, sure, likely = np.moveaxis(np.array(found), 1, 0)
+    return errors, sure, likely
+
+
+def median(errors: Array) -> float:
+    """Return the median."""
+    return float(np.median(errors))
+
+
+def rms(errors: Array) -> float:
+    """Return the root mean square."""
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--people", type=int, nargs="+", default=[1000])
+    parser.add_argument("--models", type=int, nargs="+", default=[1, 5, 25])
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 5.0])
+    parser.add_argument("--worst", type=int, default=0, help="how many of the worst shapes to name")
+    asked = parsed(parser, draws=1, people=[200], models=[5], epsilons=[1.0])
+    missed = False
+    for people, models, epsilon in product(asked.people, asked.models, asked.epsilons):
+        rows = []
+        for share in (0.08, 0.2, 0.4):
+            rng = np.random.default_rng((people, models, int(100 * share)))
+            for number, (name, question) in enumerate(questions(people, models, share, rng)):
+                errors, sure, likely = told(question, "recommended", epsilon, asked.draws, number)
+                others = [told(question, other, epsilon, asked.draws, number)[0] for other in GUARANTEED]
+                medians, squares = (
+                    measure(errors) / max(min(measure(other) for other in others), 1e-9) for measure in (median, rms)
+                )
+                covers = [float(np.nanmean(held)) if not np.isnan(held).all() else np.nan for held in (sure, likely)]
+                rows.append((name, *covers, medians, squares))
+        names, table = [row[0] for row in rows], np.array([row[1:] for row in rows])
+        with np.errstate(invalid="ignore"):
+            middle = np.nanmedian(table, axis=0) if not np.isnan(table).all() else table[0]
+            least, most = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+        print(
+            f"n {people:>5} m {models:>3} eps {epsilon:>4g}: "
+            f"guaranteed {100 * middle[0]:5.1f}, worst {100 * least[0]:5.1f}; likely {100 * middle[1]:5.1f}, worst {100 * least[1]:5.1f}; "
+            f"median error {middle[2]:.2f}, worst {most[2]:.2f}; rms {middle[3]:.2f}, worst {most[3]:.2f}",
+            flush=True,
+        )
+        for column, order in ((1, np.argsort(table[:, 1])), (2, np.argsort(-table[:, 2]))):
+            for at in order[: asked.worst]:
+                print(f"    {'likely' if column == 1 else 'error'} {table[at, column]:.2f}: {names[at]}")
+        missed |= least[1] < 0.88 or not 0.94 <= middle[1] <= 0.98 or most[2] > 2 or most[3] > 2.5
+    sys.exit(missed and not asked.short)
+
+
+if __name__ == "__main__":
+    main()
