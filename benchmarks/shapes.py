@@ -35,6 +35,9 @@ from fairwall.laws.bounding import metric_range
 Rng = np.random.Generator
 Array = NDArray[np.float64]
 
+_AS_GOOD = 1e-3
+"""Errors below this are as good."""
+
 GUARANTEED = ("cube", "counts", "randomized-response")
 
 
@@ -54,7 +57,7 @@ SHAPES: dict[str, Callable[[Rng, Array], Array]] = {
     "one tail": lambda rng, a: np.where(rng.random(a.size) < 0.1 * a, 0.95, 0.9 * rng.random(a.size)),
     "plateau": lambda rng, a: np.where((a == 0) & (rng.random(a.size) < 0.4), 0.5, rng.random(a.size)),
     "clusters": lambda rng, a: rng.choice([0.1, 0.5, 0.9], a.size) + 0.05 * a + 0.02 * rng.random(a.size),
-    "mixture": lambda rng, a: _where(rng.random(a.size) < 0.3 + 0.2 * a, rng.beta(8, 3, a.size), rng.beta(2, 7, a.size)),
+    "mixture": lambda rng, a: _where(rng.random(a.size) < 0.3 + 0.2 * a, rng.beta(8, 3, a.size), rng.random(a.size)),
     "narrow": lambda rng, a: np.clip(0.5 + 0.05 * rng.normal(size=a.size) + 0.01 * a, 0, 1),
     "far apart": lambda rng, a: _where(a, rng.beta(9, 2, a.size), rng.beta(2, 9, a.size)),
     "other variance": lambda rng, a: _where(a, rng.beta(2, 2, a.size), rng.beta(12, 12, a.size)),
@@ -62,7 +65,7 @@ SHAPES: dict[str, Callable[[Rng, Array], Array]] = {
 NEAR: dict[str, Callable[[Rng, Array, Array], Array]] = {
     "scores near one": lambda rng, score, _: np.clip(score + 0.05 * rng.normal(size=score.size), 0, 1),
     "scores by themselves": lambda _, score, own: np.clip(0.5 * score + 0.5 * own, 0, 1),
-    "decisions by thresholds": lambda rng, score, _: 1.0 * (score > np.quantile(score, rng.uniform(0.2, 0.9))),
+    "decisions by thresholds": lambda rng, score, _: np.where(score > np.quantile(score, rng.uniform(0.2, 0.9)), 1.0, 0.0),
 }  # fmt: skip
 
 
@@ -119,7 +122,8 @@ def main() -> None:
                 errors, sure, likely = told(question, "recommended", epsilon, asked.draws, number)
                 others = [told(question, other, epsilon, asked.draws, number)[0] for other in GUARANTEED]
                 medians, squares = (
-                    measure(errors) / max(min(measure(other) for other in others), 1e-9) for measure in (median, rms)
+                    measure(errors) / max(min(measure(other) for other in others), _AS_GOOD)
+                    for measure in (median, rms)
                 )
                 covers = [float(np.nanmean(held)) if not np.isnan(held).all() else np.nan for held in (sure, likely)]
                 rows.append((name, *covers, medians, squares))
@@ -129,7 +133,8 @@ def main() -> None:
             least, most = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
         print(
             f"n {people:>5} m {models:>3} eps {epsilon:>4g}: "
-            f"guaranteed {100 * middle[0]:5.1f}, worst {100 * least[0]:5.1f}; likely {100 * middle[1]:5.1f}, worst {100 * least[1]:5.1f}; "
+            f"guaranteed {100 * middle[0]:5.1f}, worst {100 * least[0]:5.1f}; "
+            f"likely {100 * middle[1]:5.1f}, worst {100 * least[1]:5.1f}; "
             f"median error {middle[2]:.2f}, worst {most[2]:.2f}; rms {middle[3]:.2f}, worst {most[3]:.2f}",
             flush=True,
         )
