@@ -65,7 +65,7 @@ SHAPES: dict[str, Callable[[Rng, Array], Array]] = {
 NEAR: dict[str, Callable[[Rng, Array, Array], Array]] = {
     "scores near one": lambda rng, score, _: np.clip(score + 0.05 * rng.normal(size=score.size), 0, 1),
     "scores by themselves": lambda _, score, own: np.clip(0.5 * score + 0.5 * own, 0, 1),
-    "decisions by thresholds": lambda rng, score, _: np.where(score > np.quantile(score, rng.uniform(0.2, 0.9)), 1.0, 0.0),
+    "decisions": lambda rng, score, _: np.where(score > np.quantile(score, rng.uniform(0.2, 0.9)), 1.0, 0.0),
 }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def questions(people: int, models: int, share: float, rng: Rng) -> Iterator[tupl
 
 def told(question: Question, name: str, epsilon: float, draws: int, seed: int) -> tuple[Array, Array, Array]:
     """Return errors, and whether guaranteed and likely intervals hold, NaN for none: shape (draws, models) each."""
-    mechanism = Recommended(reveal_max=0.6) if name == "recommended" else MECHANISMS[name]
+    mechanism = Recommended() if name == "recommended" else MECHANISMS[name]
     found, gaps = [], question.gaps()
     for draw in range(draws):
         released = mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng((seed, draw))))
