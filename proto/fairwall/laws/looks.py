@@ -42,8 +42,8 @@ from fairwall.laws.noise import Law
 _SPREAD_MAX = 100.0
 _BINS = 1 << 14
 _POINTS = 1000
-_SEED, _DRAWS, _SIZES = 2026, 20_000, 16
-"""A cube's seed, how many answers are drawn, and how many sizes T has, by its quantiles."""
+_SEED, _DRAWS, _DRAWS_OF_LOOKS, _SIZES = 2026, 20_000, 4_000, 16
+"""A cube's seed, how many answers are drawn, of a look fewer, and how many sizes T has, by its quantiles."""
 
 _FAR = 40.0
 """How many scales of noise away its density is looked at."""
@@ -182,17 +182,17 @@ def of_cube(law: CubeNoise, n: int, n0: int, rows: int) -> float:
 
 def look_at_cube(law: CubeNoise, n: int, n0: int, rows: int) -> Look:
     """Return the look of a whole batch with noise from a cube: each log-likelihood ratio that was drawn."""
-    tilt = np.tanh(_ratios_of_cube(law, n, n0, rows) / 2)
+    tilt = np.tanh(_ratios_of_cube(law, n, n0, rows, _DRAWS_OF_LOOKS) / 2)
     return Look(1 + tilt, 1 - tilt)
 
 
-def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int) -> NDArray[np.float64]:
+def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DRAWS) -> NDArray[np.float64]:
     from scipy.special import gammaincinv  # loading it takes a while
 
     rng = np.random.default_rng(_SEED)
     _, *laws = _counts(n, n // 2, n0)
     sizes = law.scale * gammaincinv(law.sides + 1, (np.arange(_SIZES) + 0.5) / _SIZES)
-    draws = max(_DRAWS // rows // 2, 200)
+    draws = max(drawn // rows // 2, 200)
     x = np.concatenate([rng.choice(len(of_x), (draws, rows), p=of_x) for of_x in laws])
     seen = x + rng.choice(sizes, (2 * draws, 1)) * rng.uniform(-1, 1, (2 * draws, rows))
     # X lies within T of what is seen. (The density of uniform noise, 1 / 2T, is that of both hypotheses.)
@@ -205,8 +205,8 @@ def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int) -> NDArray[np.fl
         below = np.append(0.0, np.cumsum(of_x))
         each = np.log(np.maximum(below[ends[1]] - below[ends[0]], 1e-300)).sum(axis=1) - rows * np.log(sizes)
         likely.append(np.logaddexp.reduce(each, axis=1))
-    drawn: NDArray[np.float64] = likely[0] - likely[1]
-    return drawn
+    ratios: NDArray[np.float64] = likely[0] - likely[1]
+    return ratios
 
 
 def of_cells(n: int, n0: int, cells: int, epsilon: float) -> float:
