@@ -30,6 +30,7 @@ from fairwall.wire.limits import EPSILON_MIN
 
 if TYPE_CHECKING:
     from compliance.answers.expectation import Expectation
+    from compliance.answers.exposure import BudgetExposure
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Case:
         Which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
     answers_a_day : mapping of str to int
         How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
+    budget_exposure : BudgetExposure or None
+        What whole budgets give away. None in a game.
     """
 
     dataset: str
@@ -96,6 +99,7 @@ class Case:
     shares: Shares = DEFAULT_SHARES
     rows: Rows | None = None
     answers_a_day: Mapping[str, int] = field(default_factory=dict)
+    budget_exposure: BudgetExposure | None = None
 
     @property
     def people(self) -> int:
