@@ -137,7 +137,7 @@ class Case:
             return again  # before any work is done for a new answer that is refused
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
         free = self._reusable is not None and self._reusable.is_free(
-            _decode(self.ledger.facts(self.dataset, developer)), epsilon, question
+            facts_of(self.ledger.facts(self.dataset, developer)), epsilon, question
         )
         people, queries = question.people(), question.queries
         answering = (
@@ -146,7 +146,7 @@ class Case:
         loss = FREE if free else answering.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
-            release = self.mechanism.release(question, _decode(facts), epsilon, self.delta, self._noise(request_id))
+            release = self.mechanism.release(question, facts_of(facts), epsilon, self.delta, self._noise(request_id))
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
             self.detector.watch(request_id, predictions)
@@ -278,7 +278,8 @@ def _encode(facts: Facts) -> bytes:
     return b"".join([told.encode(), b"\n", *(values.tobytes() for values in arrays.values())])
 
 
-def _decode(bought: tuple[bytes, ...]) -> Facts:
+def facts_of(bought: tuple[bytes, ...]) -> Facts:
+    """Read the facts that an account has bought, in order: `Ledger.facts`."""
     found: dict[str, NDArray[np.float64]] = {}
     for facts in bought:
         place = facts.index(b"\n") + 1
