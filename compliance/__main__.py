@@ -28,7 +28,12 @@ def main() -> None:
     with importing("compliance"):
         from compliance.deployment.serve import serve  # no game waits for the library that validates policies
     with handshakes.reported():
-        serve(Path(asked.policy), new_ledger=asked.new_ledger, even_if_worthless=asked.even_if_worthless)
+        serve(
+            Path(asked.policy),
+            new_ledger=asked.new_ledger,
+            even_if_worthless=asked.even_if_worthless,
+            even_if_revealing=asked.even_if_revealing,
+        )
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ class AuditService(AuditServiceServicer):
             rows=_rows_terms(case),
             reveal_max=limit if limit < 1 else None,
             minimum_group=case.records.minimum_group if case.records.minimum_group > 1 else None,
+            budget=_budget_terms(case, developer_of(context)),
         )
 
     def GetExpectedError(
@@ -145,6 +146,16 @@ def _answer(
     if compared is not None:
         response.rows_compared = compared
     return response
+
+
+def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
+    """Say what a developer's budget gives away, and the data set's; None in a game."""
+    told = case.budget_exposure
+    if told is None:
+        return None
+    revealed, together = (None if math.isnan(each) else each for each in (told.revealed[developer], told.together))
+    kept = [audit.KeptBudget(revealed=revealed, epsilon=epsilon) for revealed, epsilon in told.kept.items()]
+    return audit.BudgetTerms(revealed=revealed, revealed_together=together, revealed_most=told.most, kept=kept)
 
 
 def _rows_terms(case: Case) -> audit.RowsTerms | None:

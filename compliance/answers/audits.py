@@ -31,6 +31,7 @@ from fairwall.wire.limits import EPSILON_MIN
 
 if TYPE_CHECKING:
     from compliance.answers.expectation import Expectation
+    from compliance.answers.exposure import BudgetExposure
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Case:
         Which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
     answers_a_day : mapping of str to int
         How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
+    budget_exposure : BudgetExposure or None
+        What whole budgets give away. None in a game.
     """
 
     dataset: str
@@ -97,6 +100,7 @@ class Case:
     shares: Shares = DEFAULT_SHARES
     rows: Rows | None = None
     answers_a_day: Mapping[str, int] = field(default_factory=dict)
+    budget_exposure: BudgetExposure | None = None
 
     @property
     def people(self) -> int:
@@ -134,7 +138,7 @@ class Case:
             return again  # before any work is done for a new answer that is refused
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
         free = self._reusable is not None and self._reusable.is_free(
-            _decode(self.ledger.facts(self.dataset, developer)), epsilon, question
+            facts_of(self.ledger.facts(self.dataset, developer)), epsilon, question
         )
         people, queries = question.people(), question.queries
         answering = (
@@ -143,7 +147,7 @@ class Case:
         loss = FREE if free else answering.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
-            release = self.mechanism.release(question, _decode(facts), epsilon, self.delta, self._noise(request_id))
+            release = self.mechanism.release(question, facts_of(facts), epsilon, self.delta, self._noise(request_id))
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
             self.detector.watch(request_id, predictions)
@@ -286,7 +290,8 @@ def _encode(facts: Facts) -> bytes:
     return b"".join([told.encode(), b"\n", *(values.tobytes() for values in arrays.values())])
 
 
-def _decode(bought: tuple[bytes, ...]) -> Facts:
+def facts_of(bought: tuple[bytes, ...]) -> Facts:
+    """Read the facts that an account has bought, in order: `Ledger.facts`."""
     found: dict[str, NDArray[np.float64]] = {}
     for facts in bought:
         place = facts.index(b"\n") + 1

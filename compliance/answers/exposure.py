@@ -1,15 +1,83 @@
-"""What a batch gives away at most, whatever mechanism answers it."""
+"""What a batch gives away at most, whatever mechanism answers it, and what a whole budget does."""
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.cells import CellsMechanism
+from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
+from fairwall.laws.budget_exposure import TABLES, Offer
+from fairwall.laws.choice import CELLS, CELLS_FROM
 from fairwall.laws.exposure import Limit, is_known, revealed
+from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import Shares
+
+
+@dataclass(frozen=True)
+class BudgetExposure:
+    """What whole budgets give away, as balanced accuracies: public.
+
+    Parameters
+    ----------
+    revealed : mapping of str to float
+        By the best attack known here, with each developer's budget; NaN where none is known.
+    together : float
+        The same with the data set's budget.
+    most : float
+        With the data set's budget, whatever anybody does: proved.
+    kept : mapping of float to float
+        The largest budget that was looked at and keeps the first two to so much; 0 if each reveals more. Empty where no
+        attack is known.
+    """
+
+    revealed: Mapping[str, float]
+    together: float
+    most: float
+    kept: Mapping[float, float]
+
+
+def offers(
+    records: Records,
+    mechanism: Mechanism,
+    queries_max: int,
+    batch: tuple[float, float, float],
+    limit: Limit,
+    *,
+    by_group: bool,
+    released: float,
+) -> list[Offer]:
+    """Say what is sold, for each metric that may be asked for; empty where an attack on it is not known.
+
+    Parameters
+    ----------
+    batch : tuple of float
+        The least and the most that one may spend, and its delta.
+    limit : Limit
+        What a batch may reveal.
+    by_group : bool
+        Whether counts by group are sold too.
+    released : float
+        For how much the same attributes are released besides.
+    """
+    inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
+    least, most, delta = batch
+    names: tuple[str, ...] = (inner.name,)
+    if isinstance(inner, Recommended):
+        # Where cells may answer they tell more than a cube does, of the same limit and the same epsilon.
+        left_out = CubeMechanism.name if queries_max >= CELLS_FROM else CELLS
+        names = tuple(each.name for each in inner.candidates(delta) if each.name != left_out)
+    if not all(is_known(name) for name in names):
+        return []
+    names += (TABLES,) if by_group else ()
+    about = {(metric, records.exposed(metric) // len(find_metric(metric).strata)) for metric in records.metrics}
+    return [
+        Offer(names, metric, people, queries_max, limit, least, most, delta, isinstance(inner, Recommended), released)
+        for metric, people in sorted(about)
+    ]
 
 
 def exposure_about(

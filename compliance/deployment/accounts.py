@@ -9,8 +9,8 @@ from compliance.answers.audits import Case
 from compliance.answers.groups import GroupCase
 from compliance.answers.releases import Release
 from compliance.deployment.policy.loading import Data
+from compliance.deployment.worth import budget_exposure
 from compliance.ledger import Ledger
-from fairwall.laws.exposure import Limit
 
 
 def opened(data: Sequence[Data], ledger: Ledger) -> Accounts:
@@ -38,6 +38,7 @@ def _case(data: Data, ledger: Ledger) -> Case:
         developers=frozenset(policy.developers),
         shares=policy.shares,
         answers_a_day=data.answers_a_day,
+        budget_exposure=budget_exposure(policy, data.records),
     )
 
 
@@ -48,7 +49,7 @@ def _grouped(data: Sequence[Data], cases: Mapping[str, Case]) -> dict[str, Group
             cases[each.policy.data_name],
             each.grouped,
             each.policy.data.least_share,
-            Limit(each.policy.audit.reveal_max, each.policy.shares),
+            each.policy.limit,
         )
         for each in data
         if each.grouped is not None

@@ -89,7 +89,7 @@ class Service:
         self.running.says(new.digest)
         for each in data:
             LOG.info("SIGHUP: %s", each.policy.summary)
-            worth.say(each.policy, list(worth.worths(each.policy, each.records)))
+            worth.say(each.policy, each.records, list(worth.worths(each.policy, each.records)))
 
     def _register(self, grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(self.accounts.audits), grpc_server)

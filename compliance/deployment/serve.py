@@ -26,7 +26,7 @@ from fairwall.rpc.server import Deployed, Server
 LOG = logging.getLogger(__name__)
 
 
-def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
+def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool, even_if_revealing: bool) -> None:
     """Serve by a policy, until told to end; a policy that cannot be served is one line and status 2.
 
     Parameters
@@ -37,6 +37,8 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
         Whether to begin a ledger where one was lost.
     even_if_worthless : bool
         Whether to serve answers that are worth less than a guess.
+    even_if_revealing : bool
+        Whether to serve what gives away more than the policy says.
     """
     process.log_of_service()
     journal.start()
@@ -47,7 +49,7 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
     try:
         with process.until_told(lambda: service.reload(listening)):
             service, listening, stop_telemetry = _start(
-                path, made, new_ledger=new_ledger, even_if_worthless=even_if_worthless
+                path, made, new_ledger=new_ledger, worthless=even_if_worthless, revealing=even_if_revealing
             )
     except (UserError, OSError) as error:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
@@ -60,7 +62,7 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
 
 
 def _start(
-    path: Path, made: list[Path], *, new_ledger: bool, even_if_worthless: bool
+    path: Path, made: list[Path], *, new_ledger: bool, worthless: bool, revealing: bool
 ) -> tuple[Service, Server, Callable[[], object]]:
     """Begin to serve, once nothing can be wrong with the policy any more; what serves, and what ends telemetry."""
     policy = read(path)
@@ -68,10 +70,12 @@ def _start(
     credentials, revoked = credentials_of(policy)
     layers = _confined(path, policy, made, new=new_ledger)
     data = load_all(policy)
-    found = [(each.policy, list(worth.worths(each.policy, each.records))) for each in data]
-    if not even_if_worthless:
-        for each, its in found:
-            worth.check(each, its)
+    found = [(each, list(worth.worths(each.policy, each.records))) for each in data]
+    for each, its in found:
+        if not worthless:
+            worth.check(each.policy, its)
+        if not revealing:
+            worth.check_revealed(each.policy, each.records, its)
     server.check(place.listen, credentials)
     ledger = open_ledger(policy, data)
     deployed = Deployed(admitted(policy), Writable(ledger), revoked)
@@ -82,8 +86,8 @@ def _start(
     listening = service.listen(credentials)
     service.running.says(policy.digest)
     for each, its in found:
-        LOG.info("%s", each.summary)
-        worth.say(each, its)
+        LOG.info("%s", each.policy.summary)
+        worth.say(each.policy, each.records, its)
     process.announce(listening.address, layers)
     return service, listening, stop_telemetry
 

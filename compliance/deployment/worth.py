@@ -1,19 +1,24 @@
-"""Whether a policy sells anything: what answers of each metric will be worth, told and judged when a service starts."""
+"""What a policy sells: what answers of each metric will be worth, and what they give away, when a service starts."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compliance.answers.expectation import Expectation, expected_about
-from compliance.answers.exposure import exposure_about
+from compliance.answers.exposure import BudgetExposure, exposure_about, offers
 from compliance.deployment.policy.schema import Policy, PolicyError
 from compliance.records.people import Records
+from fairwall.laws.budget_exposure import BUDGETS, Offer, budget_that_keeps, most_by_budget, revealed_by_budget
+from fairwall.laws.metric import find_metric
 from fairwall.laws.standings import midpoint
 
 LOG = logging.getLogger(__name__)
+
+_KEPT = (0.6, 0.7, 0.8)
+"""What budgets are told to keep."""
 
 _BATCH = 25
 """Models of a typical batch, where the policy allows so many."""
@@ -59,6 +64,81 @@ def worths(policy: Policy, records: Records) -> Iterator[Worth]:
         yield Worth(metric, one, batch, (of_one, of_batch))
 
 
+def budget_exposure(policy: Policy, records: Records) -> BudgetExposure:
+    """Find out what whole budgets give away; nothing protected is looked at. Takes half a second."""
+    sold = _offers(policy, records)
+    people = min(records.exposed(metric) // len(find_metric(metric).strata) for metric in records.metrics)
+    least = policy.shares.allowed(people)[0]
+    return BudgetExposure(
+        {name: _revealed(sold, each.epsilon) for name, each in policy.developers.items()},
+        _revealed(sold, policy.budget.epsilon),
+        most_by_budget(people, least, policy.budget.epsilon + policy.released, policy.budget.delta),
+        {share: budget_that_keeps(sold, share) or 0.0 for share in _KEPT if sold},
+    )
+
+
+def _offers(policy: Policy, records: Records) -> list[Offer]:
+    """Say what is sold; nothing by a rule that sells more than epsilons which add up: that is not known here."""
+    if policy.budget.rule != "basic":
+        return []
+    audited = policy.audit
+    batch = (audited.epsilon_min, audited.epsilon_max or math.inf, audited.delta)
+    by_group, queries = bool(policy.data.groups), audited.queries_max
+    return offers(records, policy.mechanism, queries, batch, policy.limit, by_group=by_group, released=policy.released)
+
+
+def _revealed(sold: Sequence[Offer], epsilon: float) -> float:
+    return max((revealed_by_budget(offer, epsilon) for offer in sold), default=math.nan)
+
+
+def check_revealed(policy: Policy, records: Records, found: list[Worth]) -> None:
+    """Refuse a policy that reveals more than it says: a batch more than a `reveal_max` of its own, or a budget in all.
+
+    Raises
+    ------
+    PolicyError
+        With one line that says what would be kept.
+    """
+    audited, total = policy.audit, budget_exposure(policy, records)
+    told = total.most if math.isnan(total.together) else total.together
+    if told > audited.reveal_total:
+        sold = _offers(policy, records)
+        kept = budget_that_keeps(sold, audited.reveal_total) if sold else None
+        raise PolicyError(
+            f"{policy.data_name}: audit.reveal_total: a budget of epsilon {policy.budget.epsilon:g} gives away a "
+            f"balanced accuracy of {_percent(told)}; {_helps('budget.epsilon', kept)}"
+        )
+    for worth in found:
+        for count, revealed in zip((1, batch_of(policy)), worth.revealed, strict=True):
+            if revealed > audited.reveal_max and "reveal_max" in audited.model_fields_set:
+                raise PolicyError(
+                    f"{policy.data_name}: audit.reveal_max: {worth.metric} of {count} at epsilon {spendable(policy):g} "
+                    f"gives away a balanced accuracy of {_percent(revealed)}; "
+                    f"{_helps('audit.epsilon_max', _batch_that_keeps(policy, records, worth.metric, count))}"
+                )
+
+
+def _batch_that_keeps(policy: Policy, records: Records, metric: str, models: int) -> float | None:
+    """Return the largest of `BUDGETS` that a batch may spend within `reveal_max`, if any."""
+    delta, limit = policy.audit.delta, policy.audit.reveal_max
+    smaller = [each for each in BUDGETS if each < spendable(policy)]
+    while smaller:
+        about = (records, policy.mechanism, metric, models, smaller[-1], delta, policy.shares)
+        if exposure_about(*about) <= limit:
+            return smaller[-1]
+        smaller.pop()
+    return None
+
+
+def _helps(key: str, epsilon: float | None) -> str:
+    keeps = f"{key} = {epsilon:g} keeps it, and so may" if epsilon else "what may keep it is"
+    return f"{keeps} a larger data.minimum_group; --even-if-revealing serves all the same"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
 def check(policy: Policy, found: list[Worth]) -> None:
     """Refuse a policy if the middle of some metric's range, which costs nothing, beats the best answer that it sells.
 
@@ -77,14 +157,14 @@ def check(policy: Policy, found: list[Worth]) -> None:
             )
 
 
-def say(policy: Policy, found: list[Worth]) -> None:
-    """Tell the log, one line for each metric, and one more where answers are worth nothing."""
-    for level, line in told(policy, found):
+def say(policy: Policy, records: Records, found: list[Worth]) -> None:
+    """Tell the log what `told` says."""
+    for level, line in told(policy, records, found):
         LOG.log(level, "%s", line)
 
 
-def told(policy: Policy, found: list[Worth]) -> Iterator[tuple[int, str]]:
-    """Tell what answers of a data set will be worth: lines, each with the log's level."""
+def told(policy: Policy, records: Records, found: list[Worth]) -> Iterator[tuple[int, str]]:
+    """Tell what answers of a data set will be worth, and give away: lines, each with the log's level."""
     name, models = policy.data_name, batch_of(policy)
     yield logging.INFO, f"{name}: 95% interval, ~ where not guaranteed (median error), at epsilon {spendable(policy):g}"
     yield logging.INFO, f"{name}: {'metric':<10} {'one model':<19} {models} in a batch"
@@ -98,9 +178,28 @@ def told(policy: Policy, found: list[Worth]) -> Iterator[tuple[int, str]]:
             if revealed > policy.audit.reveal_max:
                 yield (
                     logging.WARNING,
-                    f"{name}: {worth.metric} of {count} gives away a balanced accuracy of {100 * revealed:.3g}%, "
+                    f"{name}: {worth.metric} of {count} gives away a balanced accuracy of {_percent(revealed)}, "
                     f"groups of {policy.data.minimum_group}: audit.reveal_max is not kept",
                 )
+    yield from (
+        (logging.INFO, f"{name}: {line}") for line in _told_of_budgets(policy, budget_exposure(policy, records))
+    )
+
+
+def _told_of_budgets(policy: Policy, total: BudgetExposure) -> Iterator[str]:
+    groups = f"groups of {policy.data.minimum_group} and more"
+    whoever = (
+        f"whoever spends all of epsilon {policy.budget.epsilon:g} on who is who has a balanced accuracy of at most"
+    )
+    proved = f"{whoever} {_percent(total.most)}, whatever it does: proved, for {groups}"
+    if math.isnan(total.together):
+        yield proved
+        return
+    shares = ", ".join(f"{name} {_percent(revealed)}" for name, revealed in total.revealed.items())
+    yield f"{whoever} {_percent(total.together)} by the best attack known here, {groups}; with a share of it {shares}"
+    yield proved
+    kept = ", ".join(f"{_percent(share)} {epsilon:g}" for share, epsilon in total.kept.items())
+    yield f"budgets that keep so much by that attack: {kept}"
 
 
 def _is_worthless(expected: Expectation) -> bool:

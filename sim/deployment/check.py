@@ -26,5 +26,6 @@ def check(path: Path) -> Iterator[str]:
     for each in data:
         found = list(worth.worths(each.policy, each.records))
         yield each.policy.summary
-        yield from (line for _, line in worth.told(each.policy, found))
+        yield from (line for _, line in worth.told(each.policy, each.records, found))
         worth.check(each.policy, found)
+        worth.check_revealed(each.policy, each.records, found)

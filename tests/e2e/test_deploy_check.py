@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -32,11 +33,16 @@ def test_it_says_what_answers_will_be_worth_and_leaves_nothing_behind(place: Pat
     before = files(place)
     done = fairwall("deploy", "check", "--policy", "policy.toml", cwd=place)
     assert (done.returncode, done.stderr) == (0, "")
-    summary, heading, columns, *metrics = done.stdout.splitlines()
+    summary, heading, columns, *metrics, revealed, proved, kept = done.stdout.splitlines()
     assert summary.startswith("loans: metrics sp, eo; mechanism recommended; epsilon 4; developers alice")
     assert heading == "loans: 95% interval, ~ where not guaranteed (median error), at epsilon 2"
     assert columns.split()[1:4] == ["metric", "one", "model"]
     assert [line.split()[1] for line in metrics] == ["sp", "eo"]
+    assert re.search(
+        r"at most 7\d(\.\d)?% by the best attack known here, groups of 20 and more; with a share of it alice", revealed
+    )
+    assert "at most 98.2%, whatever it does: proved" in proved
+    assert re.search(r"by that attack: 60% 0\.\d, 70% \d(\.\d)?, 80% \d$", kept)
     assert files(place) == before
 
 

@@ -501,6 +501,36 @@ def test_what_a_batch_gives_away_is_told_before_it_is_asked(own: Path) -> None:
             assert 0.5 < expected.revealed <= (limit or 1 / (1 + math.exp(-1.0)))
 
 
+def test_what_a_whole_budget_gives_away_is_told(served: Served) -> None:
+    with served.client() as audits:
+        terms = audits.terms()
+    told = terms.budget
+    assert told is not None
+    assert 0.5 < told.revealed < told.revealed_together < told.revealed_most < 1
+    assert list(told.kept) == [0.6, 0.7, 0.8]
+    assert list(told.kept.values()) == sorted(told.kept.values())
+    assert (
+        f"so has at most {100 * told.revealed:.3g}%, and {100 * told.revealed_together:.3g}% with that of all"
+        in terms.privacy
+    )
+    assert f"nobody has more than {100 * told.revealed_most:.3g}% with the whole budget" in terms.privacy
+
+
+@pytest.mark.check
+def test_a_budget_that_reveals_too_much_is_not_served_unless_told(own: Path) -> None:
+    change(own, mechanism="counts")
+    policy = own / "policy.toml"
+    policy.write_text(policy.read_text().replace("[audit]", "[audit]\nreveal_total = 0.52"))
+    ended = subprocess.run(
+        [sys.executable, *BY_HAND, str(policy)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "audit.reveal_total: a budget of epsilon 4 gives away" in ended.stderr.splitlines()[-1]
+    assert not (own / "ledger" / "ledger.sqlite").exists()
+    with serving(own, (*BY_HAND[:-1], "--even-if-revealing", BY_HAND[-1])) as running, running.client() as audits:
+        assert audits.terms().budget is not None
+
+
 WORTH = r"INFO loans: {metric} +±0\.\d+ \(0\.0\d+\) +±0\.\d+ \(0\.\d+\)"
 
 

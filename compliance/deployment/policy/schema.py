@@ -191,6 +191,7 @@ class AuditSection(_Section):
     bounding: Bounding = "none"
     shares: tuple[float, float] = (DEFAULT_SHARES.low, DEFAULT_SHARES.high)
     reveal_max: float = Field(default=REVEAL_MAX, strict=True, ge=0.5, le=1)
+    reveal_total: float = Field(default=1.0, strict=True, ge=0.5, le=1)
     promise: Promise = "likely"
     precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
     answer_seconds: float = Field(default=0.0, strict=True, ge=0, le=60)
@@ -276,6 +277,22 @@ class Policy(_Section):
         return Shares(*self.audit.shares, self.data.minimum_group, by_policy=True)
 
     @property
+    def limit(self) -> Limit:
+        """What a batch may reveal of a group of the least size."""
+        return Limit(self.audit.reveal_max, self.shares)
+
+    @property
+    def released(self) -> float:
+        """For how much, in epsilon, the audited people's protected attribute is released besides.
+
+        Whether other files hold the same people, only their operator knows.
+        """
+        release = self.release
+        if release is None or self.data.protected not in release.columns:
+            return 0.0
+        return release.epsilon if release.source.resolve() == self.data.source.resolve() else 0.0
+
+    @property
     def mechanism(self) -> Mechanism:
         """What answers; ValueError for a bounding that it cannot have."""
         mechanism = find_mechanism(self.audit.mechanism)
@@ -283,7 +300,7 @@ class Policy(_Section):
             mechanism = replace(mechanism, shares=self.shares)
         if isinstance(mechanism, Recommended):
             mechanism = replace(mechanism, promise=self.audit.promise)
-        return bounded(limited(mechanism, Limit(self.audit.reveal_max, self.shares)), self.audit.bounding)
+        return bounded(limited(mechanism, self.limit), self.audit.bounding)
 
     @property
     def summary(self) -> str:

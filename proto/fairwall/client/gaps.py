@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import grpc
@@ -69,6 +69,27 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class BudgetTerms:
+    """What whole budgets give away: balanced accuracies of whoever spends one on finding out who is who.
+
+    Parameters
+    ----------
+    revealed, revealed_together : float
+        Of your budget, and of the data set's, which several developers spend together: by the best attack that the
+        service knows, an estimate; NaN where it knows none.
+    revealed_most : float
+        Of the data set's budget, whatever anybody does: proved.
+    kept : mapping of float to float
+        By a balanced accuracy the largest budget that was looked at and reveals no more, 0 where each reveals more.
+    """
+
+    revealed: float
+    revealed_together: float
+    revealed_most: float
+    kept: Mapping[float, float]
+
+
+@dataclass(frozen=True)
 class Terms:
     """On what terms a data set is audited.
 
@@ -99,6 +120,8 @@ class Terms:
     minimum_group : int
         How many people each group has at least, wherever a metric looks. Epsilon is about one person's attribute, for
         data that keep to this whichever it is: of a group of just so many, it does not hide that nobody left it.
+    budget : BudgetTerms or None
+        What whole budgets give away. None in a game, and of an older service.
     """
 
     people: int
@@ -113,19 +136,20 @@ class Terms:
     rows: rows.KnownRows | None = None
     reveal_max: float | None = None
     minimum_group: int = 1
+    budget: BudgetTerms | None = None
 
     @property
     def privacy(self) -> str:
-        """What a batch gives away at most, in plain words."""
+        """What a batch gives away at most, and a whole budget, in plain words."""
         limit = one_person(self.epsilon_max)
         most = limit if self.reveal_max is None else min(limit, self.reveal_max)
         told = in_words(most, self.epsilon_max, fewest=self.minimum_group)
-        if most == limit:
-            return told
-        return (
-            f"{told} Where no mechanism stays within that, the one that gives away least answers: expected_error() "
-            "says how much, of each batch."
-        )
+        if most < limit:
+            told += (
+                " Where no mechanism stays within that, the one that gives away least answers: expected_error() says "
+                "how much, of each batch."
+            )
+        return told if self.budget is None else f"{told} {_of_budget(self.budget, self.epsilon)}"
 
 
 @dataclass(frozen=True)
@@ -188,6 +212,28 @@ def terms(service: AuditServiceStub, deal_id: str) -> Terms:
         rows=rows.from_message(response.rows) if response.HasField("rows") else None,
         reveal_max=response.reveal_max if response.HasField("reveal_max") else None,
         minimum_group=response.minimum_group or 1,
+        budget=_budget_terms(response.budget) if response.HasField("budget") else None,
+    )
+
+
+def _budget_terms(told: audit.BudgetTerms) -> BudgetTerms:
+    return BudgetTerms(
+        told.revealed if told.HasField("revealed") else math.nan,
+        told.revealed_together if told.HasField("revealed_together") else math.nan,
+        told.revealed_most,
+        {each.revealed: each.epsilon for each in told.kept},
+    )
+
+
+def _of_budget(told: BudgetTerms, epsilon: float) -> str:
+    proved = (
+        f"nobody has more than {100 * told.revealed_most:.3g}% with the whole budget of the data set: that is proved."
+    )
+    if math.isnan(told.revealed):
+        return f"Whatever is done, {proved}"
+    return (
+        f"Whoever spends the whole of epsilon {epsilon:,.10g} so has at most {100 * told.revealed:.3g}%, and "
+        f"{100 * told.revealed_together:.3g}% with that of all developers. Whatever is done, {proved}"
     )
 
 

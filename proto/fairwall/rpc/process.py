@@ -94,6 +94,9 @@ def arguments(party: str, *, deployable: bool = False) -> argparse.Namespace:
         parser.add_argument(
             "--even-if-worthless", action="store_true", help="serve answers that are worth less than a guess"
         )
+        parser.add_argument(
+            "--even-if-revealing", action="store_true", help="serve what gives away more than the policy says"
+        )
     return parser.parse_args()
 
 

@@ -18,6 +18,9 @@ def serve(
     even_if_worthless: Annotated[
         bool, typer.Option("--even-if-worthless", help="Serve answers that err by more than a guess for nothing.")
     ] = False,
+    even_if_revealing: Annotated[
+        bool, typer.Option("--even-if-revealing", help="Serve what gives away more than the policy says.")
+    ] = False,
 ) -> NoReturn:
     """Answer audits by a policy until Ctrl-C. The noise is the operating system's."""
     # Ctrl-C and the exit status are the service's own, and it prints its address as a party of a game does. With -I no
@@ -25,6 +28,7 @@ def serve(
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
     command += ["--new-ledger"] if new_ledger else []
     command += ["--even-if-worthless"] if even_if_worthless else []
+    command += ["--even-if-revealing"] if even_if_revealing else []
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and packages
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import logging
+import math
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 import tomli_w
 
+from compliance.answers.exposure import BudgetExposure
 from compliance.deployment import worth
 from compliance.deployment.policy import loading, reading
 from compliance.deployment.policy.loading import load, load_release
@@ -288,7 +290,8 @@ def test_a_limit_that_nothing_keeps_for_so_small_a_group_is_warned_of(
     values["audit"].update(metrics=["sp"], queries_max=2)
     policy = with_people(tmp_path, values, [("ab"[i < 60], i % 2) for i in range(400)], minimum)
     with caplog.at_level(logging.WARNING):
-        worth.say(policy, list(worth.worths(policy, load(policy)[0])))
+        records = load(policy)[0]
+        worth.say(policy, records, list(worth.worths(policy, records)))
     lines = [record.getMessage() for record in caplog.records if "reveal_max" in record.getMessage()]
     if kept:
         assert lines == []
@@ -305,6 +308,107 @@ def test_what_is_revealed_is_reckoned_for_the_smallest_group_of_the_policy(tmp_p
     assert isinstance(policy.mechanism, CellsMechanism)
     assert policy.mechanism.limit == Limit(0.6, policy.shares)
     assert policy.shares.allowed(3000) == (values["data"]["minimum_group"], 1500)
+
+
+def budget_of(folder: Path, values: Values, least: int) -> tuple[Policy, BudgetExposure]:
+    values["audit"].update(metrics=["sp"])
+    policy = with_people(folder, values, [("ab"[i < 60], i % 2) for i in range(400)], least)
+    return policy, worth.budget_exposure(policy, load(policy)[0])
+
+
+def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_that_keeps_it(
+    tmp_path: Path, values: Values
+) -> None:
+    values["audit"]["reveal_total"] = 0.65
+    policy, _ = budget_of(tmp_path, values, 20)
+    with pytest.raises(PolicyError) as caught:
+        worth.check_revealed(policy, load(policy)[0], [])
+    told = re.fullmatch(
+        r"loans: audit\.reveal_total: a budget of epsilon 4 gives away a balanced accuracy of 7\d(\.\d)?%; "
+        r"budget\.epsilon = ([\d.]+) keeps it, and so may a larger data\.minimum_group; "
+        r"--even-if-revealing serves all the same",
+        str(caught.value),
+    )
+    assert told, caught.value
+    kept = float(told[2])
+    values["budget"]["epsilon"] = kept
+    values["audit"].pop("epsilon_max")
+    for share in values["developers"].values():
+        share["epsilon"] = kept
+    policy, total = budget_of(tmp_path, values, 20)
+    assert total.together <= 0.65
+    worth.check_revealed(policy, load(policy)[0], [])
+
+
+def test_a_batch_that_reveals_more_than_the_policy_names_is_refused(tmp_path: Path, values: Values) -> None:
+    """What a policy leaves out is warned of; what it says is kept, or nothing is served unless told to."""
+    values["audit"].update(metrics=["sp"], queries_max=2, mechanism="counts")
+    for named in (False, True):
+        values["audit"].update({"reveal_max": 0.55} if named else {})
+        policy = with_people(tmp_path, values, [("ab"[i < 60], i % 2) for i in range(400)], 1)
+        records = load(policy)[0]
+        found = list(worth.worths(policy, records))
+        if not named:
+            worth.check_revealed(policy, records, found)
+            continue
+        with pytest.raises(
+            PolicyError, match=r"audit\.reveal_max: sp of 1 at epsilon 2 gives .*; audit\.epsilon_max = 0"
+        ):
+            worth.check_revealed(policy, records, found)
+
+
+def test_what_a_budget_reveals_is_told_of_each_share_and_of_all_together(tmp_path: Path, values: Values) -> None:
+    total = budget_of(tmp_path, values, 20)[1]
+    assert 0.5 < total.revealed["bob"] < total.revealed["alice"] < total.together < total.most
+    assert list(total.kept) == [0.6, 0.7, 0.8]
+    assert total.kept[0.6] < total.kept[0.7] < total.kept[0.8]
+    _, of_more = budget_of(tmp_path, values, 60)
+    assert of_more.together < total.together
+
+
+def test_a_budget_is_reckoned_for_the_smallest_group_and_not_for_the_range_of_shares(
+    tmp_path: Path, values: Values
+) -> None:
+    _, total = budget_of(tmp_path, values, 5)
+    values["audit"]["shares"] = [0.4, 0.5]
+    assert budget_of(tmp_path, values, 5)[1] == total
+
+
+def test_tables_and_releases_of_the_same_people_are_counted(tmp_path: Path, values: Values) -> None:
+    values["audit"]["mechanism"] = "counts"
+    alone = budget_of(tmp_path, values, 20)[1]
+    values["data"]["groups"] = {"group": ["a", "b"]}
+    with_tables = budget_of(tmp_path, values, 20)[1]
+    assert alone.together < with_tables.together
+    assert alone.most == with_tables.most
+    values["release"] = {
+        "source": "loans.csv", "protocol": "grr", "epsilon": 1.0, "columns": {"group": ["a", "b"]}
+    }  # fmt: skip
+    released = budget_of(tmp_path, values, 20)[1]
+    assert with_tables.together < released.together
+    assert with_tables.most < released.most
+    values["release"]["source"] = "others.csv"
+    assert budget_of(tmp_path, values, 20)[1] == with_tables
+
+
+def test_where_no_attack_is_known_what_is_proved_is_told(tmp_path: Path, values: Values) -> None:
+    values["audit"]["mechanism"] = "sample-and-aggregate"
+    policy, total = budget_of(tmp_path, values, 20)
+    assert math.isnan(total.together)
+    assert total.kept == {}
+    values["audit"]["reveal_total"] = 0.9
+    with pytest.raises(PolicyError, match=r"gives away a balanced accuracy of 98\.\d%; what may keep it is"):
+        worth.check_revealed(budget_of(tmp_path, values, 20)[0], load(policy)[0], [])
+
+
+def test_a_rule_that_sells_more_than_epsilons_add_up_to_is_told_by_what_is_proved(
+    tmp_path: Path, values: Values
+) -> None:
+    values["audit"].update(metrics=["sp"], mechanism="counts")
+    values["budget"].update(delta=1e-6, rule="zcdp")
+    _, total = budget_of(tmp_path, values, 20)
+    assert math.isnan(total.together)
+    assert total.most > 0.98
 
 
 def with_rule(values: Values, mechanism: str, rule: str, delta: float, budget: float) -> Values:
@@ -813,7 +917,7 @@ def everything(tmp_path: Path, values: Values) -> Values:
 
 NUMBERS = {
     *("minimum_group", "least_share", "queries_max", "epsilon", "epsilon_min", "epsilon_max", "delta", "shares"),
-    *("reveal_max", "answer_seconds", "weights"),
+    *("reveal_max", "reveal_total", "answer_seconds", "weights"),
 }
 
 

@@ -15,13 +15,13 @@ from fairwall.laws.exposure import (
     NO_LIMIT,
     REVEAL_MAX,
     Limit,
-    accuracy,
     cells_within,
     in_words,
     one_person,
     revealed,
     within,
 )
+from fairwall.laws.looks import Look, told_apart
 from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import Shares
 
@@ -79,7 +79,7 @@ def test_noise_of_another_epsilon_is_found_out() -> None:
 def test_one_exact_row_reveals_what_counting_says() -> None:
     # Of N0 = 2 among 4 people with two in the row: one in each half (4 of 6 cases) tells nothing, else all is told.
     with_one, without = np.array([0.0, 2 / 3, 1 / 3]), np.array([1 / 3, 2 / 3, 0.0])
-    assert accuracy(with_one, without, 1) == pytest.approx(1 / 2 + 1 / 6)
+    assert told_apart([Look(with_one, without, 1)]) == pytest.approx(1 / 2 + 1 / 6)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
@@ -88,14 +88,14 @@ def test_many_looks_tell_hypotheses_apart_as_a_binomial_does(rows: int) -> None:
     heads = np.arange(rows + 1)
     choose = np.array([math.comb(rows, int(k)) for k in heads])
     apart = np.abs(choose * (0.7**heads * 0.3 ** (rows - heads) - 0.4**heads * 0.6 ** (rows - heads))).sum()
-    assert accuracy(one, zero, rows) == pytest.approx(0.5 + apart / 4, abs=2e-3)
+    assert told_apart([Look(one, zero, rows)]) == pytest.approx(0.5 + apart / 4, abs=2e-3)
 
 
 def test_many_weak_looks_add_up_as_gaussian_ones() -> None:
     x = np.linspace(-8, 8, 4001)
     one, zero = (np.exp(-((x - centre) ** 2) / 2) for centre in (0.05, -0.05))
     expected = 0.5 * (1 + math.erf(0.1 * math.sqrt(50) / 2 / math.sqrt(2)))
-    assert accuracy(one, zero, 50) == pytest.approx(expected, abs=1e-3)
+    assert told_apart([Look(one, zero, 50)]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_cells_reveal_what_their_noisy_counts_do() -> None:

@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "rows")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "budget", "rows")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,7 @@ class GetTermsResponse(_message.Message):
     EPSILON_MIN_FIELD_NUMBER: _ClassVar[int]
     REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_GROUP_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
@@ -41,8 +42,29 @@ class GetTermsResponse(_message.Message):
     epsilon_min: float
     reveal_max: float
     minimum_group: int
+    budget: BudgetTerms
     rows: RowsTerms
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., budget: _Optional[_Union[BudgetTerms, _Mapping]] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
+
+class BudgetTerms(_message.Message):
+    __slots__ = ("revealed", "revealed_together", "revealed_most", "kept")
+    REVEALED_FIELD_NUMBER: _ClassVar[int]
+    REVEALED_TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    REVEALED_MOST_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    revealed: float
+    revealed_together: float
+    revealed_most: float
+    kept: _containers.RepeatedCompositeFieldContainer[KeptBudget]
+    def __init__(self, revealed: _Optional[float] = ..., revealed_together: _Optional[float] = ..., revealed_most: _Optional[float] = ..., kept: _Optional[_Iterable[_Union[KeptBudget, _Mapping]]] = ...) -> None: ...
+
+class KeptBudget(_message.Message):
+    __slots__ = ("revealed", "epsilon")
+    REVEALED_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    revealed: float
+    epsilon: float
+    def __init__(self, revealed: _Optional[float] = ..., epsilon: _Optional[float] = ...) -> None: ...
 
 class RowsTerms(_message.Message):
     __slots__ = ("id_column", "public_columns", "ids_digest", "table_digest", "column_digests")

@@ -1,0 +1,270 @@
+r"""What a whole budget gives away, however it is split into batches: a proved limit, and what attacks come to.
+
+**Proved** (`most_by_budget`): whatever is bought, in whatever order, and whatever later questions are chosen by. All
+that a budget buys is one (epsilon, delta)-private look Y at n people, of whom N0 are disadvantaged, which is public,
+and else everybody as likely as anybody. Let S be all the disadvantaged but one, J, who is any of the other
+m = n - N0 + 1 people with the same probability. Y's density is f_J times what it is where S alone are disadvantaged: a
+neighbour, so that f_J lies in [1/a, a], a = e^epsilon, for delta 0. Let U be those who are guessed, x their share of
+the m people, and w1 and w0 the means of f_j over those in U and not in U. Then J is named with a probability that
+exceeds another one's by
+
+    E[sum_j f_j (1{j in U} - x)] / (m - 1)  =  m / (m - 1) E[x (1-x) (w1 - w0)],  where  E[x w1 + (1-x) w0] = 1.
+
+With t = tanh(epsilon/2), x (1-x) (w1 - w0) - t (x w1 + (1-x) w0 - 1) is linear in w1 and w0. With w1 = a, w0 = 1/a it
+is concave in x and largest, t, at x = 1/(1+a); w1 = 1/a is better only where x > 1 - t, and comes to t (1 - 1/a) at
+most. So nobody has a balanced accuracy above
+
+    1/2 + m / (m-1) t / 2,
+
+and either group may be called the disadvantaged one. Randomised response has it but for m / (m-1), which is what
+knowing N0 is worth. Both hypotheses are also within epsilon of the same third one, which bounds it by
+1 - e^-epsilon / 2, and for two people that is attained. A delta lets f leave [1/a, a] in parts of mass delta, which by
+the terms above adds at most 4 delta / (1+a) to t.
+
+**Played** (`revealed_by_budget`): what the best attack known here comes to, by the laws of the mechanisms that answer,
+for groups of the least size. It is no bound: looks are taken for independent (`fairwall.laws.looks`), and somebody may
+find a better attack. Looked at are splits into batches of one epsilon, and one more of what is left, all of them sold
+in that one way which tells most. Mixing epsilons or ways does no better where looks are nearly Gaussian, as what they
+tell adds up then: one price is the best. All that was bought is counted as read, noisy counts and attributes
+themselves, so that free answers add nothing. Counts by group are cells, of `STRATUM` people on average at least. A
+release of the same people's attributes tells each as randomised response of all its epsilon does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from fairwall.laws.cube import CubeNoise
+from fairwall.laws.exposure import Limit, cells_within, is_known, least_people_within, one_person
+from fairwall.laws.looks import (
+    Look,
+    distance,
+    found_out,
+    look_at_cells,
+    look_at_cube,
+    look_at_rows,
+    scaled,
+    small,
+    told_apart,
+)
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.metric import find_metric
+
+STRATUM = 50
+"""How many people a stratum of counts by group has on average at least."""
+
+TABLES = "tables"
+"""What counts by group are called among the ways in which a budget is spent."""
+
+BUDGETS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+"""Budgets that are looked at for what they keep."""
+
+_STEPS, _PARTS, _PARTS_MAX = (*range(13), 16, 20, 24, 28), 4, 256
+"""By how many quarters of a halving batches are smaller than the largest; into how many a budget is parted."""
+
+_SCREENED, _TRIED = 12, 3
+"""How many splits are put together, those that tell most batch by batch; in how many who is found out is left out."""
+
+_RESPONSE_FROM = 1.0
+"""Below this epsilon `recommended` never takes randomised response: counts that are moved towards no gap err less."""
+
+_ROUNDED = 1e-3
+"""So near a limit is taken for within it."""
+
+_SURE = 30.0
+"""A budget beyond this gives everybody away, as far as is told here."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is sold about the same people: public, all of it.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The mechanisms that may answer, keys of `MECHANISM_LAWS`, and `TABLES`.
+    metric : str
+        What is asked for.
+    people : int
+        In the smallest stratum that it looks at, at least 2.
+    queries : int
+        The most models in a batch.
+    limit : Limit
+        What a batch may reveal of whoever is in a group of the least size that its shares allow.
+    epsilon_min, epsilon_max : float
+        The least and the most that one batch may spend.
+    delta : float
+        Of each batch.
+    chooses : bool
+        Whether a mechanism answers only if it stays within the limit, or else tells least.
+    released : float
+        What these people's attributes are released for besides, in epsilon.
+    """
+
+    names: tuple[str, ...]
+    metric: str
+    people: int
+    queries: int
+    limit: Limit
+    epsilon_min: float
+    epsilon_max: float = math.inf
+    delta: float = 0.0
+    chooses: bool = False
+    released: float = 0.0
+
+    @property
+    def least(self) -> int:
+        """How many people the smaller group has at least."""
+        return self.limit.shares.allowed(self.people)[0]
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A batch of one epsilon, answered by a mechanism: about so many rows, or from so many cells."""
+
+    name: str
+    size: int
+    epsilon: float
+
+
+def most_by_budget(people: int, least: int, epsilon: float, delta: float = 0.0) -> float:
+    """Return the limit to the balanced accuracy of any attack that spends a whole budget; it is proved above.
+
+    Parameters
+    ----------
+    people, least : int
+        How many people there are, and in the smaller group; at least 2 and 1.
+    epsilon, delta : float
+        Of the budget.
+    """
+    others = max(least, people - least)
+    turned = 1 / (1 + math.exp(min(epsilon, 700.0)))
+    apart = (others + 1) / others * (math.tanh(epsilon / 2) + 4 * delta * turned)
+    third = 1 - math.exp(-epsilon) / 2 if delta == 0 else 1.0
+    return min(1.0, 0.5 + apart / 2, third)
+
+
+def revealed_by_budget(offer: Offer, epsilon: float) -> float:
+    """Return the balanced accuracy of the best attack known here that spends a whole budget, at the worst split of it.
+
+    An estimate, and no bound: see above. It is in [1/2, 1], and never above what is proved.
+    """
+    most = 1.0 if offer.delta else most_by_budget(offer.people, offer.least, epsilon + offer.released)
+    if epsilon > _SURE or most >= 1:
+        return most
+    ways = [way for each in _prices(offer, epsilon) for way in _ways(offer, each)]
+    ways.sort(key=lambda way: epsilon / way.epsilon * distance(_alone(offer, way)) ** 2)
+    together = {way: _spent(offer, way, epsilon, 1.0) for way in ways[-_SCREENED:]}
+    best = sorted(together, key=lambda way: together[way])[-_TRIED:]
+    found = max((_found_by(offer, way, epsilon) for way in best), default=one_person(offer.released))
+    return min(found, most)
+
+
+def _found_by(offer: Offer, way: _Way, epsilon: float) -> float:
+    return found_out(lambda n, _: _spent(offer, way, epsilon, n / offer.people), offer.people, offer.least)
+
+
+def budget_that_keeps(offers: Sequence[Offer], accuracy: float) -> float | None:
+    """Return the largest of `BUDGETS` that reveals no more than so much, None if even the least reveals more."""
+    low, high = -1, len(BUDGETS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        kept = all(revealed_by_budget(offer, BUDGETS[middle]) <= accuracy for offer in offers)
+        low, high = (middle, high) if kept else (low, middle)
+    return BUDGETS[low] if low >= 0 else None
+
+
+def _prices(offer: Offer, epsilon: float) -> set[float]:
+    """Return what batches may cost that are looked at."""
+    most = min(epsilon, offer.epsilon_max)
+    found = {most * 2.0 ** (-step / 4) for step in _STEPS} | {epsilon / parts for parts in range(1, _PARTS + 1)}
+    if 0.5 < offer.limit.accuracy < 1:
+        found.add(math.log(offer.limit.accuracy / (1 - offer.limit.accuracy)))  # from where on a limit binds
+    least = max(offer.epsilon_min, epsilon / _PARTS_MAX)
+    return {each for each in found if least <= each <= most} or {most}
+
+
+@lru_cache(maxsize=4096)
+def _ways(offer: Offer, epsilon: float) -> tuple[_Way, ...]:
+    """Return how a batch of an epsilon may be answered."""
+    found = [_Way(name, size, epsilon) for name in offer.names for size in _batch_sizes(offer, name, epsilon)]
+    if not offer.chooses or offer.limit.accuracy >= one_person(epsilon):
+        return tuple(found)
+    inside = [way for way in found if _alone(offer, way) <= offer.limit.accuracy + _ROUNDED]
+    return tuple(inside or sorted(found, key=lambda way: _alone(offer, way))[:1])
+
+
+def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
+    """Return numbers of rows, or of cells, that an attacker chooses among; none where nothing is told."""
+    n, limit = offer.people, offer.limit
+    kind = "cells" if name == TABLES else MECHANISM_LAWS[name].noise_on
+    if kind == "attributes":
+        return [1] if epsilon >= _RESPONSE_FROM or not offer.chooses else []
+    if kind == "cells":
+        smallest = STRATUM if name == TABLES else least_people_within(epsilon, limit)
+        cells = min(cells_within(n, epsilon, limit), max(2 if name == TABLES else 1, n // smallest))
+        return [cells] if cells > 1 else []
+    most = offer.queries * (1 if kind == "gaps" else find_metric(offer.metric).sums_a_stratum)
+    return sorted({most} | {4**i for i in range(most.bit_length()) if 4**i < most})
+
+
+@lru_cache(maxsize=4096)
+def _alone(offer: Offer, way: _Way) -> float:
+    """Return what one batch reveals by itself."""
+    told = found_out(lambda n, _: told_apart([_look(offer, way, n / offer.people)]), offer.people, offer.least)
+    return min(told, one_person(way.epsilon, offer.delta))
+
+
+def _spent(offer: Offer, way: _Way, epsilon: float, left: float) -> float:
+    """Return what is revealed by the batches that a budget pays for, and one of the rest, to a part of the people."""
+    whole = math.floor(epsilon / way.epsilon * (1 + 1e-12))
+    looks = [_look(offer, way, left, whole)]
+    rest = epsilon - whole * way.epsilon
+    if rest >= max(offer.epsilon_min, 1e-3 * epsilon):
+        sizes = _batch_sizes(offer, way.name, rest)
+        looks += [_look(offer, _Way(way.name, min(sizes[-1], max(way.size, sizes[0])), rest), left)] if sizes else []
+    return told_apart([*looks, _response(offer.released)] if offer.released else looks)
+
+
+def _response(epsilon: float) -> Look:
+    kept = one_person(epsilon)
+    return Look(np.array([kept, 1 - kept]), np.array([1 - kept, kept]))
+
+
+def _look(offer: Offer, way: _Way, left: float, times: int = 1) -> Look:
+    """Return the looks of so many batches, where a part of the people is left whose attributes are not known yet."""
+    one, a_batch = _looked(offer, way, max(round(left, 2), 0.01))
+    return replace(one, times=max(1, round(times * a_batch)))
+
+
+@lru_cache(maxsize=8192)
+def _looked(offer: Offer, way: _Way, left: float) -> tuple[Look, float]:
+    """Return one look, and how many of its kind a batch has."""
+    n, n0 = offer.people, offer.least
+    kind = "cells" if way.name == TABLES else MECHANISM_LAWS[way.name].noise_on
+    if kind == "attributes":
+        return _response(way.epsilon), 1.0
+    if kind == "cells":
+        return look_at_cells(*_part(n, n0, left), way.size, way.epsilon), 1.0
+    proxy = offer.metric if len(find_metric(offer.metric).parts) == 1 else "abs_sp"
+    public = MECHANISM_LAWS["cube" if kind == "directions" else way.name]
+    error = public.error(Batch(proxy, n0, n - n0, way.size, way.epsilon, offer.delta, shares=offer.limit.shares))
+    assert error is not None, "those that are known add noise"
+    law, n, n0, smaller = small(scaled(error, n0 * (n - n0) / n), n, n0)
+    if isinstance(law, CubeNoise):
+        return look_at_cube(law, *_part(n, n0, left), max(1, round(way.size / smaller))), 1.0
+    return look_at_rows(law, *_part(n, n0, left), 1), way.size / smaller
+
+
+def _part(n: int, n0: int, left: float) -> tuple[int, int]:
+    return max(2, math.ceil(n * left)), max(1, math.ceil(n0 * left))
+
+
+def knows(names: Sequence[str]) -> bool:
+    """Return whether `revealed_by_budget` knows what all of these give away."""
+    return all(name == TABLES or is_known(name) for name in names)

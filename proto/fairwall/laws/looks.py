@@ -1,0 +1,253 @@
+r"""What answers tell about one person, as looks: what may be seen of a disadvantaged person, and of an advantaged one.
+
+**One row.** Let the 1s of a row of predictions be k people with the person among them, X of them disadvantaged. Seen is
+X plus noise. With z = 1 where the person is disadvantaged,
+
+    X = 1 + H(n - 1, k - 1, N0 - 1)  for z = 1,    X = H(n - 1, k - 1, N0)  for z = 0,
+
+H the hypergeometric count of N0 - z others among k - 1 of n - 1. So the density of what is seen is known under both,
+and so is the law of the log-likelihood ratio L. A person whose row is 0 is told just as much, by N0 - X.
+
+**Many looks** are taken for independent of each other, those of one batch and of several. What is found out of some
+people disturbs the others' rows no more: beyond an accuracy of `_DISTURBED_LESS` as many fewer people are reckoned with
+as z's variance is less, until that stays (the fixed point of Tanaka, IEEE Trans. Inf. Theory 48, 2002, for random
+spreading). So their ratios add up, and the sum's law is the convolution of theirs. Guessing by its sign is what is
+right most often; it is right for
+
+    (P(sum > 0 | z = 1) + P(sum <= 0 | z = 0)) / 2  =  1/2 + TV / 2,
+
+TV the total variation distance between what is seen of a disadvantaged person and of an advantaged one. Nearly Gaussian
+sums make that Phi(d/2), where for a noise variance S^2 and m rows of 0 and 1, p = N0/n, d^2 = m / (n p (1-p) + 4 S^2).
+
+**Large data sets.** d does not change where n, N0 and m are divided by one number and the noise by its square root.
+So large ones are as small ones with n p (1-p) = `_SPREAD_MAX`, but for m below 1, which is taken as 1: too much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.cells import cells_scale
+from fairwall.laws.cube import CubeNoise
+from fairwall.laws.noise import Law
+
+_SPREAD_MAX = 100.0
+_BINS = 1 << 14
+_POINTS = 1000
+_SEED, _DRAWS, _DRAWS_OF_LOOKS, _SIZES = 2026, 20_000, 4_000, 16
+"""A cube's seed, how many answers are drawn, of a look fewer, and how many sizes T has, by its quantiles."""
+
+_FAR = 40.0
+"""How many scales of noise away its density is looked at."""
+
+_DEVIATIONS = 6
+_DISTURBED_LESS, _ROUNDS, _STEADY = 0.6, 12, 2e-3
+_LEAST_SCALE = 0.02
+"""Less noise than this part of a person is taken for so much: it hides nothing."""
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What one look at a person may show, and how often one looks.
+
+    Parameters
+    ----------
+    one, zero : ndarray, of one shape
+        The probabilities of what is seen of a disadvantaged person, and of an advantaged one; they need not sum to 1.
+    times : int
+        How many such looks there are, at least 1.
+    """
+
+    one: NDArray[np.float64]
+    zero: NDArray[np.float64]
+    times: int = 1
+
+
+def told_apart(looks: Sequence[Look]) -> float:
+    """Return the balanced accuracy with which independent looks tell two hypotheses apart: 1/2 + TV/2."""
+    laws = [(look.one / look.one.sum(), look.zero / look.zero.sum(), look.times) for look in looks]
+    if len(laws) == 1 and laws[0][2] == 1:
+        return float(0.5 + np.abs(laws[0][0] - laws[0][1]).sum() / 4)
+    ratios = [np.log(np.maximum(one, _TINY)) - np.log(np.maximum(zero, _TINY)) for one, zero, _ in laws]
+    reach, square = 1e-12, 0.0
+    for (one, zero, times), ratio in zip(laws, ratios, strict=True):
+        reach += times * max(abs(float(one @ ratio)), abs(float(zero @ ratio)))
+        square += times * float((one + zero) / 2 @ np.square(ratio))
+    step = 2 * (reach + 10 * math.sqrt(square)) / _BINS
+    of_one, of_zero = np.ones(_BINS // 2 + 1, complex), np.ones(_BINS // 2 + 1, complex)
+    for (one, zero, times), ratio in zip(laws, ratios, strict=True):
+        places = np.clip(ratio / step, -_BINS / 2 + 1, _BINS / 2 - 2)
+        of_one *= np.fft.rfft(_on_grid(places, one)) ** times
+        of_zero *= np.fft.rfft(_on_grid(places, zero)) ** times
+    apart = np.abs(np.fft.irfft(of_one, _BINS) - np.fft.irfft(of_zero, _BINS)).sum()
+    return float(np.clip(0.5 + apart / 4, 0.5, 1.0))
+
+
+def _on_grid(places: NDArray[np.float64], law: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Shared out between two bins, so that means are kept.
+    below = np.floor(places)
+    above, index = places - below, below.astype(np.intp) % _BINS
+    spread: NDArray[np.float64] = np.zeros(_BINS)
+    for where, weights in ((index, law * (1 - above)), ((index + 1) % _BINS, law * above)):
+        spread += np.bincount(where, weights, _BINS)
+    return spread
+
+
+def of_noise(law: Law, n: int, n0: int, rows: int) -> float:
+    """Return the balanced accuracy of so many rows of 0 and 1 with noise on X, that of a cube or independent."""
+    law, n, n0, smaller = small(law, n, n0)
+    rows = max(1, round(rows / smaller))
+    told: Callable[[int, int], float] = (
+        (lambda n, n0: of_cube(law, n, n0, rows)) if isinstance(law, CubeNoise) else
+        (lambda n, n0: told_apart([look_at_rows(law, n, n0, rows)]))
+    )  # fmt: skip
+    return found_out(told, n, n0)
+
+
+def small(law: Law, n: int, n0: int) -> tuple[Law, int, int, float]:
+    """Return noise, n and N0 of a small data set that tells as much, and how many times smaller it is."""
+    smaller = max(1.0, n0 * (n - n0) / n / _SPREAD_MAX)
+    if smaller == 1:
+        return law, n, n0, smaller
+    return scaled(law, 1 / math.sqrt(smaller)), round(n / smaller), round(n0 / smaller), smaller
+
+
+def scaled(law: Law, factor: float) -> Law:
+    """Return the law of so many times the noise, but of no less than hides anything."""
+    of_scale: Any = law
+    least = _LEAST_SCALE / law.sides if isinstance(law, CubeNoise) else _LEAST_SCALE
+    found: Law = replace(of_scale, scale=max(law.scale * factor, least))
+    return found
+
+
+def found_out(told: Callable[[int, int], float], n: int, n0: int) -> float:
+    """Return the accuracy once what is found out of some people disturbs the others no more."""
+    found = told(n, n0)
+    for _ in range(_ROUNDS):
+        if found < _DISTURBED_LESS:
+            break
+        left = _uncertain(found, n0 / n)
+        before, found = found, max(found, told(max(2, math.ceil(n * left)), max(1, math.ceil(n0 * left))))
+        if found - before < _STEADY:
+            break
+    return found
+
+
+def _uncertain(accuracy: float, share: float) -> float:
+    """Return what part of the variance p (1-p) of z is left, for a Gaussian log-likelihood ratio of this accuracy."""
+    d = distance(accuracy)
+    x = np.linspace(-8, 8, 401)
+    weights = np.exp(-(x**2) / 2)
+    weights /= weights.sum()
+    left = 0.0
+    for sign, prior in ((1, share), (-1, 1 - share)):
+        odds = math.log(share / (1 - share)) + sign * d * d / 2 + d * x
+        left += prior * float(weights @ (0.25 / np.cosh(np.clip(odds / 2, -300, 300)) ** 2))
+    return left / (share * (1 - share))
+
+
+def distance(accuracy: float) -> float:
+    """Return how far apart two normal laws of deviation 1 are that are told apart so well: distances add up squared."""
+    return 2 * NormalDist().inv_cdf(min(accuracy, 1 - 1e-9))
+
+
+def look_at_rows(law: Law, n: int, n0: int, rows: int) -> Look:
+    """Return the look of so many rows, half of each 1s, with independent noise on X."""
+    first, with_one, without = _counts(n, n // 2, n0)
+    middle, reach = first + len(without) / 2, len(without) / 2 + 1
+    near = np.linspace(-reach, reach, _POINTS)
+    far = law.scale * _FAR * np.sinh(np.linspace(-6, 6, _POINTS)) / math.sinh(6)
+    # Middles of steps: nothing has its peak just there.
+    ends = np.unique(np.concatenate([near, far]))
+    x, width = middle + (ends[1:] + ends[:-1]) / 2, np.diff(ends)
+    density = np.exp(law.log_density(x[:, np.newaxis] - (first + np.arange(len(without)))))
+    return Look(width * (density @ with_one), width * (density @ without), rows)
+
+
+def of_cube(law: CubeNoise, n: int, n0: int, rows: int) -> float:
+    """Return the balanced accuracy of one batch's rows with noise from a cube."""
+    # TV is the mean of |p1 - p0| / (p1 + p0) over what is seen in either half of the cases.
+    return 0.5 + float(np.abs(np.tanh(_ratios_of_cube(law, n, n0, rows) / 2)).mean()) / 2
+
+
+def look_at_cube(law: CubeNoise, n: int, n0: int, rows: int) -> Look:
+    """Return the look of a whole batch with noise from a cube: each log-likelihood ratio that was drawn."""
+    tilt = np.tanh(_ratios_of_cube(law, n, n0, rows, _DRAWS_OF_LOOKS) / 2)
+    return Look(1 + tilt, 1 - tilt)
+
+
+def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DRAWS) -> NDArray[np.float64]:
+    from scipy.special import gammaincinv  # loading it takes a while
+
+    rng = np.random.default_rng(_SEED)
+    _, *laws = _counts(n, n // 2, n0)
+    sizes = law.scale * gammaincinv(law.sides + 1, (np.arange(_SIZES) + 0.5) / _SIZES)
+    draws = max(drawn // rows // 2, 200)
+    x = np.concatenate([rng.choice(len(of_x), (draws, rows), p=of_x) for of_x in laws])
+    seen = x + rng.choice(sizes, (2 * draws, 1)) * rng.uniform(-1, 1, (2 * draws, rows))
+    # X lies within T of what is seen. (The density of uniform noise, 1 / 2T, is that of both hypotheses.)
+    ends = [
+        np.clip(np.floor(end).astype(np.intp) + 1, 0, len(laws[0]))
+        for end in (seen[..., np.newaxis] - sizes, seen[..., np.newaxis] + sizes)
+    ]
+    likely = []
+    for of_x in laws:
+        below = np.append(0.0, np.cumsum(of_x))
+        each = np.log(np.maximum(below[ends[1]] - below[ends[0]], 1e-300)).sum(axis=1) - rows * np.log(sizes)
+        likely.append(np.logaddexp.reduce(each, axis=1))
+    ratios: NDArray[np.float64] = likely[0] - likely[1]
+    return ratios
+
+
+def of_cells(n: int, n0: int, cells: int, epsilon: float) -> float:
+    """Return the balanced accuracy of noisy counts of so many cells of equal size."""
+    return 0.5 if cells < 2 else told_apart([look_at_cells(n, n0, cells, epsilon)])
+
+
+def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> Look:
+    """Return the look of noisy counts of so many cells of equal size, at least two."""
+    scale = cells_scale(epsilon) * math.sqrt(1 - 1 / cells)
+    _, with_one, without = _counts(n, n // cells, n0)
+    most = math.ceil(_FAR * scale)
+    noise = np.exp(-np.abs(np.arange(-most, most + 1)) / scale)
+    noise /= noise.sum()
+    return Look(np.convolve(with_one, noise), np.convolve(without, noise))
+
+
+def _counts(n: int, k: int, n0: int) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+    """Return the distributions of X given the group of a person among the k, disadvantaged first, and their least X.
+
+    What is farther than `_DEVIATIONS` of X's deviations from its mean is left out.
+    """
+    logs = _log_factorials(n)
+    middle, reach = k * n0 / n, 3 + _DEVIATIONS * math.sqrt(k * n0 * (n - n0)) / n
+    x = np.arange(max(0, math.floor(middle - reach)), min(k, math.ceil(middle + reach)) + 1)
+
+    def log_choose(of: int, chosen: NDArray[np.int_]) -> NDArray[np.float64]:
+        taken = np.clip(chosen, 0, of)
+        found: NDArray[np.float64] = np.where(taken == chosen, logs[of] - logs[taken] - logs[of - taken], -np.inf)
+        return found
+
+    def hypergeometric(others: NDArray[np.int_], disadvantaged: int) -> NDArray[np.float64]:
+        law = log_choose(k - 1, others) + log_choose(n - k, disadvantaged - others)
+        likely: NDArray[np.float64] = np.exp(law - law.max())
+        likely /= likely.sum()
+        return likely
+
+    return int(x[0]), hypergeometric(x - 1, n0 - 1), hypergeometric(x, n0)
+
+
+@lru_cache(maxsize=4)
+def _log_factorials(n: int) -> NDArray[np.float64]:
+    # scipy.stats would take a second to load.
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
