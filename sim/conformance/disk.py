@@ -18,11 +18,13 @@ from pydantic import Field
 
 from fairwall import toml
 from sim.conformance import calls, clock
-from sim.conformance.audits import AUDIT, Audit, Predictions, again
+from sim.conformance.audits import Audit
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.errors import ConformanceError
-from sim.conformance.vocabulary import Words
+from sim.conformance.purchases import Purchase, again
+from sim.conformance.services import on
+from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import SECONDS, NotRun, Over, World
 
 PATIENT = Surroundings(("sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"))
@@ -180,17 +182,18 @@ class KilledAmid(Words):
         """Ask, end it, and ask again."""
         if not world.subject.can_restart:
             raise NotRun("needs a command that starts the server again")
-        world.open_account("developer")
-        steps = [
-            Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=Predictions(models=self.models))
+        predictions = Predictions(models=self.models)
+        steps: list[Purchase] = [
+            on(world.service, Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=predictions))
             for number in range(self.calls)
         ]
+        world.open_account("developer", "", steps[0].ACCOUNT)
         started = [step.start(world, step.asked(world)) for step in steps]
         give_up = time.monotonic() + SECONDS
         while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
             time.sleep(0.0005)
         world.subject.stop(world.deployment, gently=self.how == "end")
-        before = [calls.finish(AUDIT, call) for call in started]
+        before = [calls.finish(step.METHOD, call) for step, call in zip(steps, started, strict=True)]
         world.forget_connections()
         again(world, "developer", steps, before, "just before it ended")
 
