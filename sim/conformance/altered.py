@@ -14,7 +14,7 @@ from fairwall.wire.metrics import number_of
 from fairwall.wire.rows import digest_of, order_of
 from sim.conformance.by_group import number_of as number_of_measure
 from sim.conformance.calls import Violation
-from sim.conformance.purchases import Asked, repeated
+from sim.conformance.purchases import Asked, repeated, sampled
 from sim.conformance.services import Bought
 from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import Words
@@ -41,7 +41,7 @@ class Altered(Words):
         step.run(world)
         first = world.results[step.name].seen
         asked = step.asked(world)
-        for what, other in (*_changed(asked, world), *self._others(asked)):
+        for what, other in (*_changed(asked, world), *self._others(world, asked)):
             seen = step.ask(world, other)
             if seen.answered or (seen.reason not in _REFUSED and not what.startswith("the field")):
                 raise Violation(f"a request with {what} changed {seen.text} under a used id")
@@ -49,11 +49,11 @@ class Altered(Words):
         if not again.answered or repeated(again) != repeated(first):
             raise Violation("the same request got another answer")
 
-    def _others(self, asked: Asked) -> Iterator[tuple[str, Asked]]:
+    def _others(self, world: World, asked: Asked) -> Iterator[tuple[str, Asked]]:
         header, rows = asked.header, asked.predictions
         if not rows.size:
             return
-        places = list(range(0, rows.size, self.every))
+        places = sampled(world, range(0, rows.size, self.every))
         for place in dict.fromkeys([*places, rows.size - 1, rows.size // 2]):
             data = bytearray(arrays.to_message(rows).data)
             # The last bit of the number's last byte: the least that it can differ by.

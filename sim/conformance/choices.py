@@ -441,8 +441,8 @@ class Revealed(Words):
     """Has accounts spend a batch each on finding out who is disadvantaged, and counts who is named right.
 
     One model picks each person. Of both groups the mean of the shares that are named right must not be above `most` on
-    average, by seven times what it is uncertain by: a sound server is taken for another one with a probability of about
-    1e-11, by a normal distribution.
+    average, by seven times what it is uncertain by, and by no less than a spread of `_LEAST_SPREAD` would have it: a
+    sound server is accused with a probability of about 1e-7, by a normal distribution.
     """
 
     do: Literal["revealed"]

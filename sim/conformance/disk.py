@@ -7,6 +7,7 @@ rights and can be lifted again. What the server says goes through pipes, which h
 from __future__ import annotations
 
 import contextlib
+import itertools
 import resource
 import shutil
 import sys
@@ -170,7 +171,10 @@ class Remembers(Words):
 
 
 class KilledAmid(Words):
-    """Asks so often at once (`calls`), ends the server after so many `answers`, and asks again after it is started."""
+    """Asks so often at once (`calls`), ends the server after so many `answers`, and asks again after it is started.
+
+    Calls are to all services of the case in turn.
+    """
 
     do: Literal["killed_amid"]
     calls: int = Field(default=6, ge=1, le=8)
@@ -183,11 +187,13 @@ class KilledAmid(Words):
         if not world.subject.can_restart:
             raise NotRun("needs a command that starts the server again")
         predictions = Predictions(models=self.models)
+        ids = [world.request_id(f"amid-{world.step}-{number}") for number in range(self.calls)]
         steps: list[Purchase] = [
-            on(world.service, Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=predictions))
-            for number in range(self.calls)
+            on(service, Audit(do="audit", request_id=each, predictions=predictions))
+            for each, service in zip(ids, itertools.cycle(world.services), strict=False)
         ]
-        world.open_account("developer", "", steps[0].ACCOUNT)
+        for step in steps:
+            world.open_account("developer", "", step.ACCOUNT)
         started = [step.start(world, step.asked(world)) for step in steps]
         give_up = time.monotonic() + SECONDS
         while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
@@ -195,7 +201,10 @@ class KilledAmid(Words):
         world.subject.stop(world.deployment, gently=self.how == "end")
         before = [calls.finish(step.METHOD, call) for step, call in zip(steps, started, strict=True)]
         world.forget_connections()
-        again(world, "developer", steps, before, "just before it ended")
+        for account in dict.fromkeys(step.ACCOUNT for step in steps):
+            places = [place for place, step in enumerate(steps) if account == step.ACCOUNT]
+            own, ends = [steps[place] for place in places], [before[place] for place in places]
+            again(world, "developer", own, ends, "just before it ended")
 
 
 def ledger_files(world: World, deployment: str) -> list[Path]:

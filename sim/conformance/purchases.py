@@ -193,7 +193,7 @@ class Predicted(Purchase):
         if self.each_person is None:
             yield from super().each(world)
             return
-        for person in range(world.about(self.deployment).people):
+        for person in sampled(world, range(world.about(self.deployment).people)):
             changed = self.predictions.model_copy(update={"put": ((-1, person, self.each_person),)})
             yield self.model_copy(update={"predictions": changed, "id": f"{self.id}-{person}"})
 
@@ -256,6 +256,14 @@ class Predicted(Purchase):
                 return digest_of(ids, order)[:16], order
             case _:
                 return digest_of(ids, order, public if self.rows == "table" else None), order
+
+
+def sampled(world: World, places: Sequence[int]) -> Sequence[int]:
+    """Take all places on a service of which whole cases are about single ones, and one of seven on the others."""
+    return places if world.service == "audit" else [*places[::-_ONE_OF]]
+
+
+_ONE_OF = 7
 
 
 def together(world: World, steps: Sequence[Purchase]) -> list[tuple[Any, Asked, Seen]]:

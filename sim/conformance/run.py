@@ -111,6 +111,7 @@ def _round(world: World, case: Case, services: list[Service]) -> _Course:
             services = [service for service in services if world.offers(service)]
             if not services:
                 raise NotRun(f"needs a server that {_SELLS[world.service]}")
+            world.services = tuple(services)
             for step in case.steps:
                 world.step += 1
                 if step.do == "later":

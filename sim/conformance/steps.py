@@ -339,10 +339,10 @@ class SilentLog(Words):
 ONCE = frozenset(
     {
         *("restart", "anew", "disk", "ledger", "remembers", "clock", "balance", "pause", "later", "no_start"),
-        *("connections", "silent_log", "let_go", "until", "revoke", "policy"),
+        *("connections", "silent_log", "let_go", "until", "revoke", "policy", "killed_amid", "synced", "written"),
     }
 )
-"""What is done once, and not to each service of a case."""
+"""What is done once, and not to each service of a case by itself."""
 
 Step = Annotated[
     Audit

@@ -75,7 +75,8 @@ class Synced(Words):
         for number in range(self.batches):
             before = trace.stat().st_size if trace.exists() else 0
             own = {"predictions": Predictions(models=_MODELS, random=number)}
-            on(world.service, Audit(do="audit", id=f"synced-{number}", **own)).run(world)
+            service = world.services[number % len(world.services)]
+            on(service, Audit(do="audit", id=f"synced-{number}", **own)).run(world)
             time.sleep(0.3)
             opened = {each.path for each in _done(trace, 0) if each.what == "openat" and _DIRECT.search(each.text)}
             _check(_done(trace, before), ledger, opened)

@@ -58,7 +58,10 @@ _TIMES = re.compile(
 
 
 class Written(Words):
-    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes."""
+    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes.
+
+    They are made to each service of the case.
+    """
 
     do: Literal["written"]
     requests: tuple[Bought, ...] = Field(min_length=1)
@@ -89,7 +92,8 @@ class Written(Words):
         start_anew(world, name, Surroundings(variables={"TMPDIR": str(scratch)}))
         world.exact.clear()
         address = world.subject.address(name)
-        for number, request in enumerate(self.requests):
+        asks = [on(service, request) for service in world.services for request in self.requests]
+        for number, request in enumerate(each for each in asks if each is not None):
             step = request.model_copy(update={"deployment": name, "id": f"{request.id}-{number}"})
             asked = step.asked(world)
             seen = step.ask(world, asked)

@@ -22,7 +22,7 @@ SHORT_OF_DELTA = "spender-29"
 """Whose delta covers five batches, where deltas add up."""
 
 
-_FEW = ("sp", "abs_eo", "fpr")
+_FEW, _SUMS = ("sp", "abs_eo", "fpr"), ("sp", "eo", "fpr", "oad")
 """Of mechanisms that take long to say what their answers are worth."""
 
 
@@ -86,11 +86,16 @@ VARIANTS: dict[str, Variant] = {
         minimum_group=36,
     ),
     "cauchy": Variant("cauchy", precision=6, bounding="boundary-inflate"),
-    "counts": Variant("counts"),
+    "counts": Variant("counts", metrics=_SUMS),
     "counts-gaussian": Variant(
-        "counts-gaussian", rule="zcdp", precision="float32", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA
+        "counts-gaussian",
+        rule="zcdp",
+        precision="float32",
+        batch_delta=BATCH_DELTA,
+        delta=TOTAL_DELTA,
+        metrics=_SUMS,
     ),
-    "cube": Variant("cube"),
+    "cube": Variant("cube", metrics=_SUMS),
     "cells": Variant("cells", people=96, groups=(30, 20), metrics=_FEW),
     "limited": Variant(
         "cells", people=96, groups=(26, 26), minimum_group=40, epsilon_max=8.0, metrics=("sp",), reveal_max=None

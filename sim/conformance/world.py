@@ -79,7 +79,7 @@ class World:
     """The state of one case, about a deployment that the party `server` serves.
 
     The nonce makes this run's request ids unlike any other run's. With `accounts` it is watched what callers have left.
-    A step is put to the `service`, and names what it got by itself.
+    A step is put to the `service`, and names what it got by itself; or to all `services` of the case at once.
     """
 
     subject: Subject
@@ -88,6 +88,7 @@ class World:
     nonce: str
     accounts: bool = True
     service: Service = "audit"
+    services: tuple[Service, ...] = ("audit",)
     step: int = 0
     _results: dict[Service, dict[str, Result]] = field(default_factory=dict)
     held: list[Any] = field(default_factory=list)
