@@ -6,16 +6,18 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import grpc
 import numpy as np
 from pydantic import Field
 
 from sim.conformance import calls
-from sim.conformance.audits import AUDIT, Audit, Predictions, again
+from sim.conformance.audits import Audit
 from sim.conformance.calls import Seen, Violation
-from sim.conformance.vocabulary import Part, Words
+from sim.conformance.purchases import Predicted, Purchase, again
+from sim.conformance.services import on
+from sim.conformance.vocabulary import Part, Predictions, Words
 from sim.conformance.world import SECONDS, World
 
 _DEADLINE_SECONDS = 0.2
@@ -51,29 +53,27 @@ class GiveUp(Words):
 
     def run(self, world: World) -> None:
         """Give them up, and ask again."""
-        world.open_account(self.caller)
         rng = np.random.default_rng(1)
         for number in range(self.rounds):
-            steps = [
-                Audit(
-                    do="audit",
-                    caller=self.caller,
-                    id=f"given-up-{world.step}-{number}-{each}",
-                    parts=self.sends,
-                    predictions=self.predictions,
-                )
+            own = {"caller": self.caller, "parts": self.sends, "predictions": self.predictions}
+            steps: list[Purchase] = [
+                on(world.service, Audit(do="audit", id=f"given-up-{world.step}-{number}-{each}", **own))
                 for each in range(self.calls)
             ]
+            world.open_account(self.caller, "", steps[0].ACCOUNT)
             ends = self._give_up(world, steps, float(rng.uniform(0, _MOMENTS_SECONDS)))
             self._await_room(world)
             if self.whole:
                 again(world, self.caller, steps, ends, "before the call was cancelled")
                 continue
-            fresh = {"parts": ("header", "chunks"), "predictions": self.predictions.model_copy(update={"random": 77})}
+            fresh: dict[str, Any] = {"epsilon": "unit * 2"}
+            if isinstance(steps[0], Predicted):
+                other = self.predictions.model_copy(update={"random": 77})
+                fresh = {"parts": ("header", "chunks"), "predictions": other}
             for step in steps:
                 step.model_copy(update=fresh).run(world)
 
-    def _give_up(self, world: World, steps: list[Audit], after: float) -> list[Seen]:
+    def _give_up(self, world: World, steps: list[Purchase], after: float) -> list[Seen]:
         """Start calls and give them up; how they ended, which may be with an answer that came first."""
         channel = world.channel(self.caller, another=True)
         grpc.channel_ready_future(channel).result(SECONDS)
@@ -81,14 +81,14 @@ class GiveUp(Words):
         sent = [threading.Event() for _ in steps]
         seconds = _DEADLINE_SECONDS if self.way == "deadline" else SECONDS
 
-        def stream(step: Audit, told: threading.Event) -> Iterator[bytes]:
-            yield from step._messages(step.asked(world))
+        def stream(step: Purchase, told: threading.Event) -> Iterator[bytes]:
+            yield from step.messages(step.asked(world))
             told.set()
             if not self.whole:
                 ended.wait(2 * SECONDS)
 
         started = [
-            calls.start(channel, AUDIT, stream(step, told), seconds, streamed=True)
+            calls.start(channel, step.METHOD, stream(step, told), seconds, streamed=True)
             for step, told in zip(steps, sent, strict=True)
         ]
         if self.way != "deadline":
@@ -100,7 +100,7 @@ class GiveUp(Words):
                 call.cancel()
         elif self.way == "close":
             channel.close()
-        ends = [calls.finish(AUDIT, call) for call in started]
+        ends = [calls.finish(step.METHOD, call) for step, call in zip(steps, started, strict=True)]
         ended.set()
         for seen in ends:
             # On a busy machine calls that were cancelled before may still be under way.

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from fairwall.compliance.v1.audit_service_pb2 import AuditHeader
 from fairwall.rpc import arrays
-from sim.conformance.audits import Asked, Audit
+from fairwall.wire.metrics import number_of
+from fairwall.wire.rows import digest_of, order_of
+from sim.conformance.by_group import number_of as number_of_measure
 from sim.conformance.calls import Violation
+from sim.conformance.purchases import Asked, repeated, sampled
+from sim.conformance.services import Bought
+from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import World, lasting
+from sim.conformance.world import World
 
 _REFUSED = ("REQUEST_ID_REUSED", "PREDICTIONS_SHAPE", "QUERIES_OUT_OF_RANGE")
 """What becomes of a request whose id was used for another one, or that is none any more."""
@@ -28,35 +32,28 @@ class Altered(Words):
     """
 
     do: Literal["altered"]
-    request: Audit
+    request: Bought
     every: int = Field(default=1, ge=1)
 
     def run(self, world: World) -> None:
         """Ask, and look at how each call ends."""
         step = self.request.model_copy(update={"name": f"altered-{world.step}", "id": f"altered-{world.step}"})
         step.run(world)
-        first = world.results[step.name].seen.messages[0]
+        first = world.results[step.name].seen
         asked = step.asked(world)
-        for what, other in self._others(asked):
+        for what, other in (*_changed(asked, world), *self._others(world, asked)):
             seen = step.ask(world, other)
-            if seen.answered or seen.reason not in _REFUSED:
+            if seen.answered or (seen.reason not in _REFUSED and not what.startswith("the field")):
                 raise Violation(f"a request with {what} changed {seen.text} under a used id")
         again = step.ask(world, asked)
-        if not again.answered or lasting(again.messages[0]) != lasting(first):
+        if not again.answered or repeated(again) != repeated(first):
             raise Violation("the same request got another answer")
 
-    def _others(self, asked: Asked) -> Iterator[tuple[str, Asked]]:
+    def _others(self, world: World, asked: Asked) -> Iterator[tuple[str, Asked]]:
         header, rows = asked.header, asked.predictions
-        yield "epsilon", asked.with_header(epsilon=math.nextafter(header.epsilon, 0.0))
-        yield "epsilon", asked.with_header(epsilon=math.nextafter(header.epsilon, math.inf))
-        if header.HasField("threshold"):
-            yield "the threshold", asked.with_header(threshold=math.nextafter(header.threshold, math.inf))
-            other = AuditHeader.FromString(header.SerializeToString())
-            other.ClearField("threshold")
-            yield "the threshold left out", Asked(other, rows)
-        else:
-            yield "the threshold", asked.with_header(threshold=0.0)
-        places = list(range(0, rows.size, self.every))
+        if not rows.size:
+            return
+        places = sampled(world, range(0, rows.size, self.every))
         for place in dict.fromkeys([*places, rows.size - 1, rows.size // 2]):
             data = bytearray(arrays.to_message(rows).data)
             # The last bit of the number's last byte: the least that it can differ by.
@@ -81,3 +78,32 @@ class Altered(Words):
         if len(rows) != rows.shape[1]:
             yield "the shape", asked.with_header(shape=rows.shape[::-1])
         yield "the shape", asked.with_header(shape=(rows.size,))
+
+
+def _changed(asked: Asked, world: World) -> Iterator[tuple[str, Asked]]:
+    """Give requests of which one field of the header says something else, mostly what may be asked for."""
+    about, known = world.about(), world.subject.target.rows(world.deployment)
+    for field in asked.header.DESCRIPTOR.fields:
+        if field.name in ("request_id", "deal_id", "predictions"):
+            continue
+        value, others = getattr(asked.header, field.name), list[Any]()
+        if field.type == field.TYPE_DOUBLE:
+            others = [math.nextafter(value, 0.0), math.nextafter(value, math.inf)]
+        elif field.name == "metric":
+            others = [number_of(name) for name in about.metrics if number_of(name) != value][:2]
+        elif field.name == "by":
+            others = [[name] for name in about.groups] + [list(about.groups), list(about.groups)[::-1]]
+        elif field.name == "measures":
+            others = [[number_of_measure(name)] for name in about.measures] + [[*value, *_more(value, about)]]
+        elif field.name == "rows_digest" and known is not None:
+            others = [b"", digest_of(known[0], order_of(known[0]))]
+        if field.has_presence and field.type == field.TYPE_DOUBLE:
+            others += [None] if asked.header.HasField(field.name) else [0.0]
+        yield from (
+            (f"the field {field.name}", asked.with_header(**{field.name: other})) for other in others if other != value
+        )
+
+
+def _more(measures: Sequence[int], about: Deployment) -> list[int]:
+    """Return a measure more, the first that is not asked for."""
+    return [number for name in about.measures if (number := number_of_measure(name)) not in measures][:1]

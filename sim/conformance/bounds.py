@@ -59,3 +59,18 @@ def off_law(centred: Array, p: float) -> float:
     both = np.sort(centred + 1) / 2, np.sort(np.abs(centred))
     off = max(float(max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1]))) for ranks in both)
     return off if off > math.sqrt(math.log(2 / p) / (2 * size)) else 0.0
+
+
+def is_unlikely_sum(total: float, variance: float, p: float) -> bool:
+    """Say whether independent numbers in [-1, 1] of mean 0 would not have such a sum: Bernstein's inequality."""
+    return total**2 / (2 * (variance + abs(total) / 3)) > math.log(2 / p)
+
+
+def is_unlikely_product(one: Array, other: Array, p: float) -> bool:
+    """Say whether numbers that are uniform on [-1, 1], and independent of each other, would not have such products."""
+    return is_unlikely_sum(float(one @ other), len(one) / 9, p)
+
+
+def pairs_at_most(size: int, near: float, p: float) -> float:
+    """Return how many of so many uniform numbers of [0, 1] lie so near to the next larger one, at most."""
+    return size * near * size + math.sqrt(2 * size * math.log(1 / p))

@@ -13,6 +13,7 @@ from sim.conformance.errors import ConformanceError
 from sim.conformance.files import read_text
 from sim.conformance.steps import Step
 from sim.conformance.vocabulary import Words
+from sim.conformance.world import Service
 
 SHIPPED = Path(__file__).with_name("cases")
 
@@ -20,8 +21,9 @@ SHIPPED = Path(__file__).with_name("cases")
 class Case(Words):
     """One numbered check: a letter for what is tested, and three digits.
 
-    Its sentence is of docs/protocol.md, word for word: what is tested. Its subject is its file's name. With `accounts`
-    it is watched what callers have left, as in every case but those that test it otherwise.
+    Its sentence is of a page in docs/, word for word: what is tested. Its subject is its file's name. With `accounts`
+    it is watched what callers have left, as in every case but those that test it otherwise. It is put to each of the
+    `services`, one after another: what it says of audits it says of all of them (`sim.conformance.services`).
     """
 
     number: str = Field(pattern=r"^[A-Z][0-9]{3}$")
@@ -30,6 +32,7 @@ class Case(Words):
     subject: str
     deployment: str = "main"
     accounts: bool = True
+    services: tuple[Service, ...] = ("audit",)
     steps: tuple[Step, ...] = Field(min_length=1)
 
 

@@ -73,6 +73,29 @@ class Authority:
         """Sign the certificate that a party of a run has."""
         return self.issue(uri_of(run, party, name), server=server_name_of(run, party) if serves else "", valid=valid)
 
+    def revoked(
+        self,
+        *revoked: Credentials,
+        begins: timedelta = timedelta(days=-2),
+        until: timedelta = timedelta(days=_DAYS),
+        changes: bool = False,
+    ) -> str:
+        """Sign a list of revoked certificates, PEM; with `changes` it says of itself that it has changes alone."""
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self._name)
+            .last_update(now + begins)
+            .next_update(now + until)
+        )
+        for each in revoked:
+            serial = x509.load_pem_x509_certificate(each.certificate.encode()).serial_number
+            entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now + begins).build()
+            builder = builder.add_revoked_certificate(entry)
+        if changes:
+            builder = builder.add_extension(x509.DeltaCRLIndicator(1), critical=True)
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM).decode()
+
     def _builder(
         self,
         subject: x509.Name,

@@ -26,10 +26,11 @@ from fairwall.laws.selection import sparse_vector, unsigned
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.rpc import arrays
 from sim.conformance import bounds, law
-from sim.conformance.audits import Asked, Audit
+from sim.conformance.audits import Audit
 from sim.conformance.calls import Seen, Violation
+from sim.conformance.dependence import Batch, require_nothing_depends
 from sim.conformance.promise import Array, Known, cdf
-from sim.conformance.survey import Batch, require_nothing_depends
+from sim.conformance.purchases import Asked
 from sim.conformance.vocabulary import Words
 from sim.conformance.world import World
 
@@ -41,11 +42,19 @@ _P = 1e-12
 
 
 def _ask(
-    world: World, rows: NDArray[Any], name: str, *, caller: str = "developer", metric: str = "sp", epsilon: float
+    world: World,
+    rows: NDArray[Any],
+    name: str,
+    *,
+    caller: str = "developer",
+    deployment: str = "",
+    metric: str = "sp",
+    epsilon: float,
 ) -> Seen:
     """Ask for a batch of any predictions, which must be answered."""
-    step = Audit(do="audit", caller=caller, id=f"{name}-{world.step}", metric=metric, epsilon=epsilon)
-    world.open_account(caller)
+    own = {"caller": caller, "deployment": deployment, "metric": metric, "epsilon": epsilon}
+    step = Audit(do="audit", id=f"{name}-{world.step}", **own)
+    world.open_account(caller, deployment)
     asked = Asked(step.asked(world).header, rows).with_rows(np.asarray(rows, np.float64))
     seen = step.ask(world, asked)
     step.expect.check_end(seen)
@@ -384,6 +393,80 @@ class NoisyCells(Words):
         total = float(values.sum())
         sum0 = float(np.clip(size * values.mean() + u, max(0.0, total - (n - size)), min(total, size)))
         return (total - sum0) / (n - size) - sum0 / size
+
+
+class Follows(Words):
+    """Buys cells, or noisy attributes, and asks on for nothing: what costs nothing follows from what was bought.
+
+    The same question under other ids gets the same answers then, whatever was asked between. A later step asks `again`
+    what was bought by the one that has this `name`.
+    """
+
+    do: Literal["follows"]
+    caller: str = "developer"
+    deployment: str = ""
+    name: str = ""
+    again: str = ""
+    epsilon: float
+    models: int = 8
+
+    def run(self, world: World) -> None:
+        """Buy, ask, and compare."""
+        people, rng = world.about(self.deployment).people, np.random.default_rng(6)
+        rows = [(rng.random((self.models, people)) < share).astype(np.float64) for share in (0.5, 0.3)]
+        if not self.again and self._ask(world, "buys", "sp", rows[0], self.epsilon)[1] != self.epsilon:
+            raise Violation("an account's first batch was not charged")
+        kept: dict[str, Array] = world.kept.setdefault(self.again or self.name or f"follows-{world.step}", {})
+        free = 0
+        for number, (metric, place) in enumerate(_QUESTIONS + _QUESTIONS):
+            spends = self.epsilon if number % 2 else self.epsilon / 2
+            answers, charged = self._ask(world, f"free-{number}", metric, rows[place], spends)
+            free += charged == 0
+            if charged == 0 and not np.array_equal(kept.setdefault(f"{metric} {place}", answers), answers):
+                raise Violation("what costs nothing was answered otherwise when it was asked for again")
+        if not free:
+            raise Violation("nothing was answered from what was bought")
+
+    def _ask(self, world: World, name: str, metric: str, rows: Array, epsilon: float) -> tuple[Array, float]:
+        name = f"follows-{name}"
+        seen = _ask(world, rows, name, caller=self.caller, deployment=self.deployment, metric=metric, epsilon=epsilon)
+        return _gaps(seen), seen.messages[0].epsilon_charged
+
+
+_QUESTIONS = (("sp", 0), ("fpr", 0), ("sp", 1))
+"""Metrics, and which models."""
+
+
+class Revealed(Words):
+    """Has accounts spend a batch each on finding out who is disadvantaged, and counts who is named right.
+
+    One model picks each person. Of both groups the mean of the shares that are named right must not be above `most` on
+    average, by seven times what it is uncertain by, and by no less than a spread of `_LEAST_SPREAD` would have it: a
+    sound server is accused with a probability of about 1e-7, by a normal distribution.
+    """
+
+    do: Literal["revealed"]
+    callers: tuple[str, ...] = Field(min_length=4)
+    epsilon: float
+    most: float
+
+    def run(self, world: World) -> None:
+        """Ask, guess, and count."""
+        lost, right = world.people().protected == 0, []
+        for caller in self.callers:
+            answers = _gaps(_ask(world, np.eye(len(lost)), "reveals", caller=caller, epsilon=self.epsilon))
+            # Who is disadvantaged makes a gap below 0; of equals some are drawn.
+            order = np.lexsort((np.random.default_rng().random(len(lost)), answers))
+            named = np.isin(np.arange(len(lost)), order[: int(lost.sum())])
+            right.append((np.mean(named[lost]) + np.mean(~named[~lost])) / 2)
+        unsure = max(float(np.std(right, ddof=1)), _LEAST_SPREAD) / math.sqrt(len(right))
+        if np.mean(right) - _SURE * unsure > self.most:
+            raise Violation(
+                f"whoever spends a batch on it names {np.mean(right):.1%} right; at most {self.most:.1%} may be"
+            )
+
+
+_SURE, _LEAST_SPREAD = 7.0, 0.02
 
 
 class NeverExact(Words):

@@ -7,6 +7,7 @@ rights and can be lifted again. What the server says goes through pipes, which h
 from __future__ import annotations
 
 import contextlib
+import itertools
 import resource
 import shutil
 import sys
@@ -18,11 +19,13 @@ from pydantic import Field
 
 from fairwall import toml
 from sim.conformance import calls, clock
-from sim.conformance.audits import AUDIT, Audit, Predictions, again
+from sim.conformance.audits import Audit
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.errors import ConformanceError
-from sim.conformance.vocabulary import Words
+from sim.conformance.purchases import Purchase, again
+from sim.conformance.services import on
+from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import SECONDS, NotRun, Over, World
 
 PATIENT = Surroundings(("sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"))
@@ -168,7 +171,10 @@ class Remembers(Words):
 
 
 class KilledAmid(Words):
-    """Asks so often at once (`calls`), ends the server after so many `answers`, and asks again after it is started."""
+    """Asks so often at once (`calls`), ends the server after so many `answers`, and asks again after it is started.
+
+    Calls are to all services of the case in turn.
+    """
 
     do: Literal["killed_amid"]
     calls: int = Field(default=6, ge=1, le=8)
@@ -180,19 +186,25 @@ class KilledAmid(Words):
         """Ask, end it, and ask again."""
         if not world.subject.can_restart:
             raise NotRun("needs a command that starts the server again")
-        world.open_account("developer")
-        steps = [
-            Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=Predictions(models=self.models))
-            for number in range(self.calls)
+        predictions = Predictions(models=self.models)
+        ids = [world.request_id(f"amid-{world.step}-{number}") for number in range(self.calls)]
+        steps: list[Purchase] = [
+            on(service, Audit(do="audit", request_id=each, predictions=predictions))
+            for each, service in zip(ids, itertools.cycle(world.services), strict=False)
         ]
+        for step in steps:
+            world.open_account("developer", "", step.ACCOUNT)
         started = [step.start(world, step.asked(world)) for step in steps]
         give_up = time.monotonic() + SECONDS
         while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
             time.sleep(0.0005)
         world.subject.stop(world.deployment, gently=self.how == "end")
-        before = [calls.finish(AUDIT, call) for call in started]
+        before = [calls.finish(step.METHOD, call) for step, call in zip(steps, started, strict=True)]
         world.forget_connections()
-        again(world, "developer", steps, before, "just before it ended")
+        for account in dict.fromkeys(step.ACCOUNT for step in steps):
+            places = [place for place, step in enumerate(steps) if account == step.ACCOUNT]
+            own, ends = [steps[place] for place in places], [before[place] for place in places]
+            again(world, "developer", own, ends, "just before it ended")
 
 
 def ledger_files(world: World, deployment: str) -> list[Path]:

@@ -17,6 +17,7 @@ from fairwall.rpc.identity import server_name_of, uri_of
 from fairwall.wire.limits import EPSILON_MIN
 from sim.conformance import certificates
 from sim.conformance.certificates import Authority
+from sim.conformance.local_law import PROTOCOLS
 from sim.conformance.variants import VARIANTS
 
 NAME = "kit"
@@ -30,6 +31,14 @@ LITTLE = 2.0
 DEVELOPERS = ("alice", "bob")
 SPENDERS = tuple(f"spender-{number}" for number in range(1, 30))
 """Developers whose share is soon spent, one for each case that spends it."""
+COUNTERS = tuple(name.replace("spender", "counter") for name in SPENDERS)
+"""The same for counts by group, which are charged to the account of audits."""
+FRUGAL = {
+    "calls-a-day": {"calls_a_day": 12},
+    "bytes-a-day": {"bytes_a_day": 40_000},
+    "answers-a-day": {"answers_a_day": 3},
+}
+"""Developers who may use little of the service, whatever is left of their budgets: in ``guarded`` alone."""
 CROWD = tuple(f"one-of-many-{number}" for number in range(1, 41))
 """Accounts for tests that repeat one-time draws: what an account buys once is drawn once for each of these."""
 
@@ -39,10 +48,13 @@ RELEASED = {
     "grade": ("1", "2", "3"),
 }
 """The columns that are released, and their domains; nobody lives abroad."""
-BY_GROUP, IDS = "by-group", "person"
-"""The deployment that counts by group, and its column of ids."""
-COUNTED = {"kind": ("x", "y", "z"), "half": ("first", "second")}
-"""By what it counts."""
+IDS, PUBLIC = "person", "income"
+"""The column of ids, and the one that developers hold too."""
+COUNTED = {"kind": ("x", "y", "other", "unknown"), "half": ("first", "second")}
+"""By what people are counted; some have a kind that is not listed, or none."""
+MEASURES = (*("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy", "mean_score", "scoring_rate"),)
+REVOKED = "revoked"
+"""The folder of lists of revoked certificates, among the certificates."""
 WEIGHTS = (0.5, 0.2, 0.3)
 RELEASED_PEOPLE = 3000
 
@@ -91,12 +103,14 @@ _GROUPS = {
     "second-mirror": (4, 9),
     "little": (13, 8),
     "lopsided": (13, 0),
+    "few": (13, 8),
     # These are started anew by each case that needs them, and nothing is left of them for the next one.
     "troubled": (13, 8),
     "twin-a": (13, 8),
     "twin-b": (20, 17),
     # This one answers as long as the test takes.
     "waiting": (13, 8),
+    "guarded": (13, 8),
     **{name: variant.groups for name, variant in VARIANTS.items()},
 }
 """How many people with label 0, and with label 1, are advantaged. Mirrors have other groups, of quite other sizes."""
@@ -117,10 +131,12 @@ def make(folder: Path) -> Path:
         place = folder / deployment
         place.mkdir(mode=0o700)
         _people(place / "people.csv", groups, VARIANTS[deployment].people if deployment in VARIANTS else PEOPLE)
-        _released(place / "released.csv", groups)
         policy = _policy(deployment)
+        if "release" in policy:
+            _released(place / "released.csv", groups)
         (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
         deployments[deployment] = _description(deployment, policy)
+    deployments |= _protocols(folder / "protocols")
     for name, policy, description in (("model", _MODEL, _MODEL_FACTS), ("game", _GAME, _GAME_FACTS)):
         (folder / name).mkdir(mode=0o700)
         (folder / name / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
@@ -146,7 +162,7 @@ _CALLERS = {
     "developer": "developer-alice",
     "renewed": "developer-renewed",
     "other": "developer-bob",
-    **{name: f"developer-{name}" for name in (*SPENDERS, *CROWD)},
+    **{name: f"developer-{name}" for name in (*SPENDERS, *COUNTERS, *FRUGAL, *CROWD)},
 }
 
 
@@ -155,7 +171,10 @@ def _certificates(folder: Path) -> None:
     alice, shown = uri_of(NAME, "developer", "alice"), server_name_of(NAME, "compliance")
     issued = {
         "compliance": authority.party(NAME, "compliance", serves=True),
-        **{f"developer-{name}": authority.party(NAME, "developer", name) for name in (*DEVELOPERS, *SPENDERS, *CROWD)},
+        **{
+            f"developer-{name}": authority.party(NAME, "developer", name)
+            for name in (*DEVELOPERS, *SPENDERS, *COUNTERS, *FRUGAL, *CROWD)
+        },
         # alice, under another certificate than her first.
         "developer-renewed": authority.party(NAME, "developer", "alice"),
         # Of this deployment, but not in its policy.
@@ -203,26 +222,40 @@ def _certificates(folder: Path) -> None:
         "client-as-server": authority.issue(alice, server=server_name_of(NAME, "compliance"), serves=False),
     }
     # One folder for each deployment: its service keeps its ledger's key there.
-    issued |= {_shown(deployment): issued["compliance"] for deployment in _GROUPS}
+    issued |= {_shown(deployment): issued["compliance"] for deployment in (*_GROUPS, "protocols")}
     for name, credentials in issued.items():
         certificates.write(folder / name, credentials)
+    bob = issued["developer-bob"]
+    lists = {
+        "nobody": authority.revoked(),
+        "bob": authority.revoked(bob),
+        "foreign": Authority(f"fairwall {NAME}").revoked(bob),
+        "overdue": authority.revoked(bob, until=timedelta(days=-1)),
+        "not yet": authority.revoked(bob, begins=timedelta(days=1)),
+        "two lists": authority.revoked(bob) + authority.revoked(),
+        "changes": authority.revoked(bob, changes=True),
+        "broken": authority.revoked(bob)[:200],
+    }
+    (folder / REVOKED).mkdir()
+    for name, text in lists.items():
+        (folder / REVOKED / f"{name}.pem").write_text(text, encoding="ascii")
+    (folder / _shown("guarded") / "revoked.pem").write_text(lists["nobody"], encoding="ascii")
 
 
 def _shown(deployment: str) -> str:
     return f"compliance-{deployment}"
 
 
-def _people(path: Path, groups: tuple[int, int], people: int) -> None:
-    """Write a table; all have the same labels."""
-    labels = np.random.default_rng(0).permutation(np.arange(people) % 2)
-    advantaged = np.zeros(people, int)
+def _people(path: Path, groups: tuple[int, int], people: int, first_id: int = 1) -> None:
+    """Write a table; all have the same labels, ids and incomes."""
+    labels, rng = np.random.default_rng(0).permutation(np.arange(people) % 2), np.random.default_rng(2)
+    advantaged, counted = np.zeros(people, int), np.random.default_rng([3, *groups])
     for label, size in enumerate(groups):
         who = np.flatnonzero(labels == label)
         advantaged[np.random.default_rng(size).permutation(who)[:size]] = 1
     columns: dict[str, Any] = {"label": labels, "advantaged": advantaged}
-    if path.parent.name == BY_GROUP:
-        rng = np.random.default_rng(2)
-        columns |= {IDS: rng.permutation(people) + 1, **{name: rng.choice(of, people) for name, of in COUNTED.items()}}
+    columns |= {IDS: rng.permutation(people) + first_id, PUBLIC: rng.integers(10, 99, people)}
+    columns |= {"kind": counted.choice(("x", "y", "z", ""), people), "half": counted.choice(COUNTED["half"], people)}
     lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")
     path.chmod(0o600)
@@ -256,11 +289,16 @@ def _policy(deployment: str) -> dict[str, Any]:
             "disadvantaged": "0",
             "label": "label",
             "positive": "1",
-            "minimum_group": 3,
+            "minimum_group": 9 if deployment == "few" else 3,
+            "id": IDS,
+            "public": [PUBLIC],
+            "groups": {name: list(values) for name, values in COUNTED.items()},
         },
         "audit": {
-            "metrics": list(METRICS),
+            "metrics": ["sp", "fpr"] if deployment == "guarded" else list(METRICS),
             "mechanism": "laplace",
+            # So few people are soon given away, and the noise that epsilon asks for is looked at.
+            "reveal_max": 1,
             "queries_max": QUERIES_MAX,
             "epsilon_min": EPSILON_MIN,
             "epsilon_max": LITTLE if little else 2.0**30,
@@ -281,15 +319,14 @@ def _policy(deployment: str) -> dict[str, Any]:
                 for name in (*DEVELOPERS, *CROWD)
             },
             **{name: {"epsilon": LITTLE, "release": LITTLE} for name in SPENDERS},
+            **{name: {"epsilon": LITTLE} for name in COUNTERS},
         },
     }
+    if deployment == "guarded":
+        policy["developers"] |= {name: {"epsilon": LITTLE, "release": LITTLE, **its} for name, its in FRUGAL.items()}
     if little:  # so little that a service which sells no answers that are worth less than a guess serves these alone
         policy["data"]["minimum_group"] = min(_GROUPS[deployment])
         policy["audit"]["metrics"] = [metric for metric in METRICS if not find_metric(metric).binary]
-    if deployment == BY_GROUP:
-        policy["data"] |= {"id": IDS, "groups": {name: list(values) for name, values in COUNTED.items()}}
-        # So few people are soon given away, and the noise that epsilon asks for is looked at.
-        policy["audit"]["reveal_max"] = 1
     return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
 
 
@@ -314,17 +351,65 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
         return facts | {
             "optional": True,
             **{name: getattr(variant, name) for name in _VARIED},
-            **({"ids": IDS, "groups": policy["data"]["groups"]} if deployment == BY_GROUP else {}),
         }
     return facts | {
-        "releases": {
-            "people": RELEASED_PEOPLE,
-            "protocol": policy["release"]["protocol"],
-            "columns": [
-                {"name": name, "values": list(values), "share": share}
-                for (name, values), share in zip(RELEASED.items(), WEIGHTS, strict=True)
-            ],
-            "shares": {name: share["release"] for name, share in policy["developers"].items()},
-            "table": f"{deployment}/released.csv",
-        },
+        "optional": deployment == "guarded",
+        "ids": IDS,
+        "public": [PUBLIC],
+        "groups": policy["data"]["groups"],
+        "measures": ["selection_rate", "mean_score", "scoring_rate", "false_positive_rate"]
+        if deployment == "guarded"
+        else list(MEASURES),
+        "releases": _releases(policy, f"{deployment}/released.csv"),
     }
+
+
+def _releases(policy: dict[str, Any], table: str) -> dict[str, Any]:
+    return {
+        "people": RELEASED_PEOPLE,
+        "protocol": policy["release"]["protocol"],
+        "columns": [
+            {"name": name, "values": list(values), "share": share}
+            for (name, values), share in zip(RELEASED.items(), WEIGHTS, strict=True)
+        ],
+        "shares": {name: share.get("release", 0.0) for name, share in policy["developers"].items()},
+        "table": table,
+    }
+
+
+def _protocols(place: Path) -> dict[str, Any]:
+    """Make a deployment with a data set for each protocol of releases, and describe them."""
+    place.mkdir(mode=0o700)
+    base, descriptions, datasets = _policy("main"), {}, {}
+    for number, protocol in enumerate(PROTOCOLS):
+        groups = (13 + number, 9)
+        _people(place / f"{protocol}.csv", groups, PEOPLE, 1000 * (number + 1))
+        _released(place / f"{protocol}-released.csv", groups)
+        section = {name: value for name, value in base.items() if name != "deployment"} | {
+            "data": {name: value for name, value in base["data"].items() if name not in ("groups", "public")}
+            | {"source": f"{protocol}.csv"},
+            "release": base["release"] | {"source": f"{protocol}-released.csv", "protocol": protocol},
+            "audit": base["audit"] | {"metrics": ["sp"]},
+        }
+        datasets[protocol] = section
+        descriptions[protocol] = {
+            "optional": True,
+            "of": next(iter(PROTOCOLS)),
+            "credentials": _shown("protocols"),
+            "deal": protocol,
+            "people": PEOPLE,
+            "mechanism": "laplace",
+            "metrics": ["sp"],
+            "unit": 1 / 8,
+            "queries_max": QUERIES_MAX,
+            "epsilon_max": section["audit"]["epsilon_max"],
+            "budget": section["budget"]["epsilon"],
+            "policy": "protocols/policy.toml",
+            "minimum_group": section["data"]["minimum_group"],
+            "releases": _releases(section, f"protocols/{protocol}-released.csv"),
+        }
+    descriptions[next(iter(PROTOCOLS))]["of"] = ""
+    deployment = base["deployment"] | {"credentials": f"../certificates/{_shown('protocols')}"}
+    policy = {"deployment": deployment, "datasets": datasets}
+    (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
+    return descriptions

@@ -20,8 +20,9 @@ from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
 from sim.conformance import bounds
 from sim.conformance.calls import Violation
-from sim.conformance.promise import Array, Known, cdf, quantile
+from sim.conformance.promise import Array, Known, quantile
 from sim.conformance.target import People
+from sim.conformance.world import Result
 
 FALSE_ALARM = 1e-9
 """With what probability one case accuses a sound server, at most: it has several looks at each of its batches, and a
@@ -61,10 +62,12 @@ def require_close(noise: Array, law: Known) -> None:
         raise Violation(f"an answer is {worst:.3g} away from the exact gap; noise of its law is at most {bound:.3g}")
 
 
-def require_noise(noise: Array, law: Known) -> None:
-    """Demand that noise has its law, and that the noise of one answer says nothing about the next one's."""
-    size = len(noise)
-    centred = 2 * cdf(noise, law) - 1
+def require_noise(centred: Array) -> None:
+    """Demand that noise has its law, and that the noise of one answer says nothing about the next one's.
+
+    Of each answer it is told as a number that is uniform on [-1, 1].
+    """
+    size = len(centred)
     mean = float(np.mean(bounds.sizes(centred)))
     if bounds.chernoff(mean, size) < _P:
         why = "promises" if mean < 1 else "needs"
@@ -83,18 +86,32 @@ def require_noise(noise: Array, law: Known) -> None:
         raise Violation("the noise of an answer depends on the noise of the one before")
 
 
-def require_noise_everywhere(noise: Array, law: Known) -> None:
+def require_noise_everywhere(centred: Array) -> None:
     """Demand noise of its law of many batches, shape (batches, models), together and of each position for itself."""
-    require_noise(noise.ravel(), law)
-    batches, models = noise.shape
-    means = np.mean(bounds.sizes(2 * cdf(noise, law) - 1), axis=0)
+    require_noise(centred.ravel())
+    batches, models = centred.shape
+    means = np.mean(bounds.sizes(centred), axis=0)
     for position in np.flatnonzero(means < 1):
         if bounds.chernoff(float(means[position]), batches) < _P / models:
-            raise Violation(f"model {position} of {models} has noise of {means[position]:.3g} times its scale, always")
+            raise Violation(f"number {position} of {models} has noise of {means[position]:.3g} times its scale, always")
 
 
-def require_unrelated(one: Array, other: Array) -> None:
-    """Demand that two requests did not share their noise, of whatever sign and in whatever order."""
+def require_unrelated(one: Result, other: Result) -> None:
+    """Demand that two requests did not share their noise, of whatever sign and in whatever order.
+
+    Where noise is whole numbers, some of which are alike by chance, in the same order.
+    """
+    if one.discrete and one.uniform is not None and other.uniform is not None:
+        size = min(len(one.uniform), len(other.uniform))
+        if bounds.is_unlikely_product(2 * one.uniform[:size] - 1, 2 * other.uniform[:size] - 1, _P):
+            raise Violation("two requests were answered with the same noise")
+        return
+    assert one.noise is not None, "the tester knows the table"
+    assert other.noise is not None, "the tester knows the table"
+    _require_unlike(one.noise, other.noise)
+
+
+def _require_unlike(one: Array, other: Array) -> None:
     known = np.sort(np.abs(one))
     unit = float(known[-1]) * 1e-10
     place = np.searchsorted(known, np.abs(other) - unit)

@@ -1,96 +1,138 @@
 r"""What sanitised attributes must look like, told by somebody who holds the true ones.
 
-A person's value is v. The protocols treat values alike: the place of v is 1 with probability p, every other place with
-probability q. For k values and a column's epsilon e, by the definitions in docs/release.md, worked out here by hand:
+A person's value is v, a column has k values and an epsilon e. By the definitions in docs/release.md, worked out here by
+hand, places are 1 independently of each other, that of v with probability p and every other one with q:
 
-* ``grr``: p = e^e / (e^e + k - 1), q = 1 / (e^e + k - 1), and one place of a row is 1;
 * ``rappor``: p = e^(e/2) / (e^(e/2) + 1), q = 1 - p;
-* ``oue``: p = 1/2, q = 1 / (e^e + 1).
+* ``oue``: p = 1/2, q = 1 / (e^e + 1);
+* ``blh``, ``olh``: p = e^e / (e^e + g - 1), q = 1/g, with g = 2 and g = round(e^e) + 1;
+* ``the``: one-hot numbers with Laplace noise of scale 2/e are above the threshold t = 2/e ln u, where u is the larger
+  root of 3 c u^2 - 2 (1 + c) u + 1 with c = e^(-e/2): p = 1 - c u / 2, q = 1 / (2u);
 
-People and columns are independent of each other. So each count here is binomial, and by Chernoff's bound its share is
-as far from its probability as N KL(share, probability) > ln(2 / P) with a probability of at most P.
+or a set of places is 1, of all sets of its size alike but for whether v is in it:
+
+* ``grr``: one place, v with p = e^e / (e^e + k - 1);
+* ``ss``: omega = max(1, round(k / (e^e + 1))) of them, v among them with p = omega e^e / (omega e^e + k - omega);
+
+or, of ``the-server``, the noisy numbers themselves are told.
+
+Each place becomes a number that is uniform, by a draw between P(less) and P(not more), given the places before it: the
+person's own first. They are independent, of one person and of all, and are tested as all noise is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.noise import Laplace
 from sim.conformance import bounds
 from sim.conformance.calls import Violation
-from sim.conformance.law import FALSE_ALARM
+from sim.conformance.dependence import Batch, require_nothing_depends
+from sim.conformance.promise import Array, cdf
 
-_P = FALSE_ALARM / 100
+_P = 1e-12
 
-Bits = NDArray[Any]
-Codes = NDArray[np.uint8]
+NUMBERS = "the-server"
+"""The protocol that releases numbers; all others release zeros and ones."""
 
-PLACES: Mapping[str, Callable[[int, float], tuple[float, float]]] = {
-    "grr": lambda k, e: (1 / (1 + (k - 1) * math.exp(-e)), math.exp(-e) / (1 + (k - 1) * math.exp(-e))),
-    "rappor": lambda _, e: (1 / (1 + math.exp(-e / 2)), math.exp(-e / 2) / (1 + math.exp(-e / 2))),
-    "oue": lambda _, e: (0.5, math.exp(-e) / (1 + math.exp(-e))),
-}
-"""From the number of values and epsilon to p and q."""
+PROTOCOLS = ("grr", "blh", "olh", "rappor", "oue", "ss", "the", NUMBERS)
+"""Whose law is known here."""
 
 
-def require_law(encodings: Sequence[Bits], values: Codes, epsilons: Sequence[float], protocol: str) -> None:
-    """Demand that a release has its protocol's law, one of `PLACES`.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A column: of each person's `own` place and of the `others`, round the circle from it, numbers that are uniform.
 
-    Each column has its `encodings`, uint8 of shape (people, values of the column), and its epsilon. The true `values`
-    are of shape (people, columns). A sound server is accused with a probability of at most `FALSE_ALARM` / 100.
+    Shapes are (people,) and (people, values - 1), NaN where a place is known from those before it; `values` are the
+    true ones.
     """
-    # Each column as a whole, its places by value, its neighbours; each pair of columns.
-    count = len(encodings)
-    looks = count * 2 + sum(part.shape[1] ** 2 for part in encodings) + math.comb(count, 2)
-    at_most = _P / looks
-    hits, own = [], []
-    for number, (part, epsilon) in enumerate(zip(encodings, epsilons, strict=True), start=1):
-        column, k = values[:, number - 1], part.shape[1]
-        p, q = PLACES[protocol](k, epsilon)
-        if protocol == "grr" and not (part.sum(axis=1) == 1).all():
-            raise Violation(f"column {number}: a person is released as none or several values; grr says one")
-        hit = part[np.arange(len(part)), column] == 1
-        _require_share(hit, p, at_most, f"column {number}: the true value is among what is released")
-        for value in range(k):
-            rows = part[column == value]
-            for place in range(k):
-                what = f"column {number}: value {value} is released as value {place}"
-                _require_share(rows[:, place] == 1, p if place == value else q, at_most, what)
-        pairs = len(hit) // 2 * 2
-        both = hit[0:pairs:2] & hit[1:pairs:2]
-        _require_share(both, p * p, at_most, f"column {number}: two neighbours' true values are released")
-        hits.append(hit)
-        own.append(p)
-    for one, other in combinations(range(count), 2):
-        what = f"columns {one + 1} and {other + 1}: both true values are released"
-        _require_share(hits[one] & hits[other], own[one] * own[other], at_most, what)
+
+    values: NDArray[np.uint8]
+    own: Array
+    others: Array
 
 
-def require_unrelated(
-    one: Sequence[Bits],
-    other: Sequence[Bits],
-    values: Codes,
-    epsilons: Sequence[tuple[float, float]],
-    protocol: str,
-) -> None:
-    """Demand that two releases of the same people were drawn each by itself.
+def uniform(
+    encodings: Sequence[NDArray[Any]], values: NDArray[np.uint8], epsilons: Sequence[float], protocol: str
+) -> list[Part]:
+    """Map a release to uniform numbers.
 
-    `epsilons` has each column's in the one and in the other; all else is as in `require_law`.
+    Each column has its encodings, of shape (people, values of the column), and its epsilon. The true `values` are of
+    shape (people, columns).
     """
-    for number, (first, second, spent) in enumerate(zip(one, other, epsilons, strict=True)):
-        column, k = values[:, number], first.shape[1]
-        here, there = (part[np.arange(len(part)), column] == 1 for part in (first, second))
-        both = PLACES[protocol](k, spent[0])[0] * PLACES[protocol](k, spent[1])[0]
-        what = f"column {number + 1}: the true value is among what is released, in two releases"
-        _require_share(here & there, both, _P / len(one), what)
+    found = []
+    for encoded, true, epsilon in zip(encodings, values.T, epsilons, strict=True):
+        # A person's own place comes first, and then the next ones.
+        k = encoded.shape[1]
+        turned = np.take_along_axis(encoded, (true[:, np.newaxis] + np.arange(k)) % k, axis=1)
+        numbers = _uniform(turned, k, epsilon, protocol)
+        found.append(Part(true, numbers[:, 0], numbers[:, 1:]))
+    return found
 
 
-def _require_share(found: NDArray[np.bool_], probability: float, at_most: float, what: str) -> None:
-    """Demand that something happens as often as it should."""
-    if len(found) and len(found) * bounds.divergence(float(found.mean()), probability) > math.log(2 / at_most):
-        raise Violation(f"{what}, for {found.mean():.1%} of {len(found)}; it should be {probability:.1%}")
+def _uniform(turned: NDArray[Any], k: int, epsilon: float, protocol: str) -> Array:
+    rng, odds = np.random.default_rng(), math.exp(min(epsilon, 600.0))
+    if protocol == NUMBERS:
+        return cdf(turned - (np.arange(k) == 0), Laplace(2 / epsilon))
+    if protocol in ("grr", "ss"):
+        size = 1 if protocol == "grr" else max(1, round(k / (odds + 1)))
+        if not (turned.sum(axis=1) == size).all():
+            raise Violation(f"{protocol} releases {size} of a person's places, not fewer or more")
+        inside = turned == 1
+        wanted = size - np.cumsum(inside, axis=1) + inside
+        likely = wanted / (k - np.arange(k))
+        likely[:, 0] = size * odds / (size * odds + k - size)
+    else:
+        likely = np.tile(_bits(protocol, k, epsilon, odds), (len(turned), 1))
+    drawn = rng.random(turned.shape)
+    # 0 comes first: its numbers are below 1 - P(1).
+    numbers: Array = np.where(turned == 1, 1 - likely * drawn, (1 - likely) * drawn)
+    return np.where((likely <= 0) | (likely >= 1), np.nan, numbers)
+
+
+def _bits(protocol: str, k: int, epsilon: float, odds: float) -> Array:
+    """Return how likely a person's own place is 1, and the others."""
+    half = math.exp(-epsilon / 2)
+    match protocol:
+        case "rappor":
+            own, other = 1 / (1 + half), half / (1 + half)
+        case "oue":
+            own, other = 0.5, 1 / (odds + 1)
+        case "the":
+            root = ((1 + half) + math.sqrt(1 - half + half**2)) / (3 * half)
+            own, other = 1 - half * root / 2, 1 / (2 * root)
+        case _:
+            hashes = 2 if protocol == "blh" else round(odds) + 1
+            own, other = odds / (odds + hashes - 1), 1 / hashes
+    return np.array([own, *[other] * (k - 1)])
+
+
+def require_law(parts: Sequence[Part]) -> None:
+    """Demand that a release has its protocol's law, people and columns each by themselves."""
+    batches = []
+    for number, part in enumerate(parts, start=1):
+        middle = part.values.mean()
+        for value in np.unique(part.values):
+            here = part.values == value
+            for place, numbers in enumerate([part.own, *part.others.T]):
+                what = {"caller": "", "column": number, "value": f"column {number}, value {value}, {place} further"}
+                known = numbers[here & ~np.isnan(numbers)]
+                if len(known):
+                    batches.append(Batch(what, 2 * known - 1, np.full(len(known), value - middle), known))
+    require_nothing_depends(batches)
+    for (one, first), (other, second) in combinations(enumerate(parts, start=1), 2):
+        if bounds.is_unlikely_product(2 * first.own - 1, 2 * second.own - 1, _P):
+            raise Violation(f"columns {one} and {other} are not drawn each by itself")
+    for number, part in enumerate(parts, start=1):
+        for lag in (1, 2):
+            pairs = len(part.own) // (2 * lag) * 2 * lag
+            before, after = (2 * part.own[:pairs] - 1).reshape(-1, 2, lag).swapaxes(0, 1)
+            if bounds.is_unlikely_product(before.ravel(), after.ravel(), _P):
+                raise Violation(f"column {number}: people are not drawn each by themselves")

@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from sim.conformance.audits import Audit, Predictions, together
+from sim.conformance.audits import Audit
 from sim.conformance.calls import Seen, Violation
-from sim.conformance.survey import Batch, require_nothing_depends
-from sim.conformance.vocabulary import Expect, Number, Words
-from sim.conformance.world import NotRun, World, lasting
+from sim.conformance.dependence import Batch, require_nothing_depends
+from sim.conformance.purchases import Purchase, repeated, together
+from sim.conformance.services import on
+from sim.conformance.vocabulary import Expect, Number, Predictions, Words
+from sim.conformance.world import NotRun, World
 
 
 class Race(Words):
@@ -32,19 +34,18 @@ class Race(Words):
 
     def run(self, world: World) -> None:
         """Ask, and count."""
-        steps = [
-            Audit(
-                do="audit",
-                caller=caller,
-                deployment=self.deployment,
-                id=f"race-{world.step}-{caller}-{number}",
-                epsilon=self.epsilon,
+        own = {"deployment": self.deployment, "epsilon": self.epsilon}
+        steps: list[Purchase] = [
+            # Who calls is one who buys of this service already.
+            on(world.service, Audit(do="audit", id=f"race-{world.step}-{caller}-{number}", **own)).model_copy(
+                update={"caller": caller}
             )
             for number in range(self.calls)
             for caller in self.callers
         ]
+        account = steps[0].ACCOUNT
         for caller in self.callers:
-            world.remaining(caller, self.deployment)  # so that all are connected
+            world.remaining(caller, self.deployment, account)  # so that all are connected
         ends = [seen for _, _, seen in together(world, steps)]
         for seen in ends:
             if not seen.answered:
@@ -52,16 +53,16 @@ class Race(Words):
         if (count := sum(seen.answered for seen in ends)) != self.answered:
             raise Violation(f"{count} of {len(ends)} calls at the same time were answered; {self.answered} fit")
         for caller in self.callers:
-            if (left := world.remaining(caller, self.deployment)) != self.left:
+            if (left := world.remaining(caller, self.deployment, account)) != self.left:
                 raise Violation(f"{caller} has epsilon {left!r} left; it should be {self.left!r}")
         self._repeat(world, steps, ends)
 
-    def _repeat(self, world: World, steps: list[Audit], ends: list[Seen]) -> None:
+    def _repeat(self, world: World, steps: list[Purchase], ends: list[Seen]) -> None:
         for step, seen in zip(steps, ends, strict=True):
             again = step.ask(world, step.asked(world))
             if again.answered != seen.answered:
                 raise Violation(f"a call {seen.text}, and {again.text} when it was made again")
-            if seen.answered and lasting(again.messages[0]) != lasting(seen.messages[0]):
+            if seen.answered and repeated(again) != repeated(seen):
                 raise Violation("the same request got another answer")
 
 
@@ -92,22 +93,25 @@ class Twins(Words):
         require_nothing_depends(batches)
 
     def _ask(self, world: World, time: int) -> list[Batch]:
-        steps = [
-            Audit(
-                do="audit",
-                caller=caller,
-                deployment=deployment,
-                # The same id for each of the deployments, and for each of the callers.
-                id=f"twin-{world.step}-{time}-{number}",
-                epsilon=1,
-                predictions=Predictions(models=self.models),
+        steps: list[Purchase] = [
+            on(
+                world.service,
+                Audit(
+                    do="audit",
+                    caller=caller,
+                    deployment=deployment,
+                    # The same id for each of the deployments, and for each of the callers.
+                    id=f"twin-{world.step}-{time}-{number}",
+                    epsilon=1,
+                    predictions=Predictions(models=self.models),
+                ),
             )
             for number in range(self.calls)
             for caller in ("developer", "other")
             for deployment in self.deployments
         ]
         for step in steps:
-            world.open_account(step.caller, step.deployment)
+            world.open_account(step.caller, step.deployment, step.ACCOUNT)
         batches = []
         for step, each, seen in sorted(together(world, steps), key=_left):
             step.expect.check_end(seen)
@@ -115,10 +119,12 @@ class Twins(Words):
             if result.uniform is None or result.exact is None or result.noise is None:
                 raise NotRun("needs the table of the test set, and a mechanism whose law the tester knows")
             asked_for = {"caller": step.caller, "deployment": step.deployment, "time": time}
-            batches.append(Batch(asked_for, 2 * result.uniform - 1, result.exact, result.noise + result.exact))
+            answers = result.exact if result.discrete else result.noise + result.exact
+            batches.append(Batch(asked_for, 2 * result.uniform - 1, result.exact, answers))
         return batches
 
 
-def _left(call: tuple[Audit, Any, Seen]) -> float:
+def _left(call: tuple[Purchase, Any, Seen]) -> float:
     """Put answers in the order in which they were charged."""
-    return -call[2].messages[0].epsilon_remaining if call[2].answered else 0.0
+    step, _, seen = call
+    return -float(step.told(seen).epsilon_remaining) if seen.answered else 0.0

@@ -10,8 +10,11 @@ from typing import Literal, TypeAlias
 
 from sim.conformance.calls import Violation
 from sim.conformance.cases import Case
+from sim.conformance.held import Hold
+from sim.conformance.services import on
+from sim.conformance.steps import ONCE
 from sim.conformance.subject import Subject
-from sim.conformance.world import NotRun, Over, World, closing
+from sim.conformance.world import NotRun, Over, Service, World, closing
 
 Verdict = Literal["passed", "failed", "known failure", "now passes", "not run"]
 
@@ -50,7 +53,7 @@ def run(
     for case in sorted(cases, key=lambda case: all(step.do != "later" for step in case.steps)):
         on_start(case)
         began = time.monotonic()
-        course = _course(World(subject, server, case.deployment, f"{nonce}-{case.number}", case.accounts), case)
+        course = _course(subject, server, case, f"{nonce}-{case.number}")
         due = _advance(course)
         if isinstance(due, float):
             waiting.append((due, case, course, began))
@@ -64,6 +67,8 @@ def run(
             end = _advance(course)
         yield _outcome(case, end, known, began)
 
+
+_SELLS = {"audit": "answers audits", "by_group": "counts by group", "release": "releases attributes"}
 
 _Course: TypeAlias = Generator[float, None, tuple[Verdict, str]]
 """The course of a case: the times that it waits for, and what came of it."""
@@ -85,15 +90,35 @@ def _outcome(case: Case, end: tuple[Verdict, str], known: frozenset[str], began:
     return Outcome(case, verdict, text, time.monotonic() - began)
 
 
-def _course(world: World, case: Case) -> _Course:
+def _course(subject: Subject, server: str, case: Case, nonce: str) -> _Course:
+    """Put a case to all of its services that the server has, each step to one after another.
+
+    Where calls are held, of which there may be so many, the services take the whole case in turn.
+    """
+    whole = any(isinstance(step, Hold) for step in case.steps)
+    for services in [[service] for service in case.services] if whole else [list(case.services)]:
+        world = World(subject, server, case.deployment, nonce, case.accounts, services[0])
+        verdict, text = yield from _round(world, case, services)
+        if verdict != "passed" and (services[0] == case.services[0] or verdict == "failed"):
+            return verdict, text
+    return "passed", ""
+
+
+def _round(world: World, case: Case, services: list[Service]) -> _Course:
     try:
         with closing(world):
             world.about()
+            services = [service for service in services if world.offers(service)]
+            if not services:
+                raise NotRun(f"needs a server that {_SELLS[world.service]}")
+            world.services = tuple(services)
             for step in case.steps:
                 world.step += 1
                 if step.do == "later":
                     yield time.monotonic() + step.seconds
-                step.run(world)
+                for world.service in services[: 1 if step.do in ONCE else None]:
+                    if (own := on(world.service, step)) is not None:
+                        own.run(world)
             world.step += 1
             world.balance()
     except Over:
@@ -102,5 +127,6 @@ def _course(world: World, case: Case) -> _Course:
         return "not run", str(missing)
     except Violation as violation:
         where = f"step {world.step}" if world.step <= len(case.steps) else "afterwards"
-        return "failed", f"{where}: {violation}"
+        named = "" if world.service == "audit" else f", {world.service}"
+        return "failed", f"{where}{named}: {violation}"
     return "passed", ""

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import tomli_w
 from google.protobuf import json_format
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall import toml
 from fairwall.developer.v1.model_service_pb2 import PredictHeader, PredictRequest
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, traces
 from sim.conformance.abandoned import Connections, GiveUp
+from sim.conformance.alike import Alike, Repeated
 from sim.conformance.altered import Altered
-from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
-from sim.conformance.by_group import ByGroup
+from sim.conformance.audits import Audit, AuditModels
+from sim.conformance.by_group import ByGroup, GroupTerms
 from sim.conformance.calls import Violation
 from sim.conformance.choices import (
     Choices,
+    Follows,
     NeverExact,
     NoisyAttributes,
     NoisyCells,
     NoisySizes,
     NoisySums,
+    Revealed,
     Silence,
     Verdicts,
 )
@@ -35,6 +41,7 @@ from sim.conformance.clock import Balance, Clock
 from sim.conformance.deals import Deals
 from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
+from sim.conformance.held import Hold, LetGo
 from sim.conformance.races import Race, Twins
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.rules import Spent
@@ -215,6 +222,48 @@ _STEADY = 5
 still be on its way when the next call has already ended."""
 
 
+class Revoke(Words):
+    """Puts another list of revoked certificates in place of the server's: one of the kit's, or none."""
+
+    do: Literal["revoke"]
+    list: str = ""
+
+    def run(self, world: World) -> None:
+        """Replace it, at once."""
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts")
+        place = world.subject.shown(world.deployment) / "revoked.pem"
+        if not self.list:
+            place.unlink()
+            return
+        fresh = place.with_suffix(".new")
+        shutil.copyfile(world.subject.target.certificates / "revoked" / f"{self.list}.pem", fresh)
+        fresh.replace(place)
+
+
+class Policy(Words):
+    """Ends the server and changes its policy, each key a path such as "data.minimum_group"; a later step starts it."""
+
+    do: Literal["policy"]
+    set: dict[str, Any]
+
+    def run(self, world: World) -> None:
+        """Write it."""
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts")
+        world.forget_connections()
+        world.subject.end(world.deployment)
+        path = world.subject.policy(world.deployment)
+        policy = toml.read(path)
+        for name, value in self.set.items():
+            *sections, key = name.split(".")
+            section = policy
+            for each in sections:
+                section = section.setdefault(each, {})
+            section[key] = value
+        path.write_text(tomli_w.dumps(policy), encoding="utf-8")
+
+
 class Restart(Words):
     """Ends the server and starts it again: without a warning, or gently (SIGTERM); `anew`: as if it had never run."""
 
@@ -287,6 +336,14 @@ class SilentLog(Words):
             raise Violation(f"the log tells {told}")
 
 
+ONCE = frozenset(
+    {
+        *("restart", "anew", "disk", "ledger", "remembers", "clock", "balance", "pause", "later", "no_start"),
+        *("connections", "silent_log", "let_go", "until", "revoke", "policy", "killed_amid", "synced", "written"),
+    }
+)
+"""What is done once, and not to each service of a case by itself."""
+
 Step = Annotated[
     Audit
     | Repeated
@@ -305,10 +362,13 @@ Step = Annotated[
     | NoisySums
     | Silence
     | NeverExact
+    | Follows
+    | Revealed
     | Spent
     | Release
     | ReleaseTerms
     | ByGroup
+    | GroupTerms
     | Predict
     | Call
     | Hold
@@ -316,6 +376,8 @@ Step = Annotated[
     | Until
     | Client
     | Clients
+    | Revoke
+    | Policy
     | Restart
     | Anew
     | Disk

@@ -30,7 +30,8 @@ class Subject:
 
     The command `start` starts a deployment: ``{policy}`` in it is the policy's path. It prints its address as a party's
     process does and serves until it is told to end. Where it is empty, the target's addresses are served already, and
-    the command `restart` kills such a deployment and starts it again; it may print another address.
+    the command `restart` kills such a deployment and starts it again; it may print another address. What it `offers`
+    besides audits is found out once.
     """
 
     def __init__(self, target: Target, start: str = "", restart: str = "") -> None:
@@ -40,6 +41,7 @@ class Subject:
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._addresses = {name: each.address for name, each in target.deployments.items() if each.address}
         self._inside: dict[str, Surroundings] = {}
+        self.offers: dict[str, bool] = {}
         self._listening: dict[str, list[threading.Thread]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="fairwall-conformance-") if start else None
 
@@ -66,7 +68,9 @@ class Subject:
 
     def serves(self, deployment: str) -> bool:
         """Whether there is such a deployment to test."""
-        return deployment in self.target.deployments and bool(self.command or deployment in self._addresses)
+        if deployment not in self.target.deployments:
+            return False
+        return bool(self.command or (self.target.deployments[deployment].of or deployment) in self._addresses)
 
     def address(self, deployment: str) -> str:
         """Say where a deployment answers, and start it if it is not running yet.
@@ -76,6 +80,7 @@ class Subject:
         ConformanceError
             If it does not start.
         """
+        deployment = self.target.deployments[deployment].of or deployment
         if self.command and deployment not in self._running:
             self._launch(deployment)
         return self._addresses[deployment]

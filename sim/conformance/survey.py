@@ -1,57 +1,26 @@
-r"""One kind of step that asks for many unlike batches, and looks for anything that their noise depends on.
+"""One kind of step that asks for many unlike batches, and looks for anything that their noise depends on.
 
 What is asked varies in everything at once: caller, metric, models, epsilon, kind of predictions, threshold, chunks,
-connection, deployment, restarts. Every answer becomes one number that is uniform if its noise has its law
-(`sim.conformance.promise`), whatever was asked. Then the numbers of every two circumstances together ("bob's, of
-abs_eo"; "the last model, of more than 128") are tested: their size, their sign, and whether there is noise at all.
-Noise that is wrong in one corner is wrong in a cell of two.
-
-With c = 2u - 1, size and shape are as `sim.conformance.bounds` has it, c has mean 0 and lies in [-1, 1] (Bernstein's
-bound), |c| > 1 - q with probability q (Chernoff's). Of the numbers of a batch neighbours at every distance up to eight
-and halves are looked at, and of single answers the series that they make: products c_i c_{i+k} have mean 0 and variance
-1/9, and those with one parity of i // k share no factor. The sum of a batch's numbers, made normal, over its deviation,
-is normal, and its square neither always near 0 nor far above 1. Two requests that share numbers are found among all,
-and of each answer the last bits are looked at.
+connection, deployment, restarts; see `sim.conformance.dependence`.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from fairwall.laws.metric import find_metric
 from fairwall.rpc import arrays
-from sim.conformance import bounds
-from sim.conformance.audits import Audit, Predictions
-from sim.conformance.calls import Violation
-from sim.conformance.promise import Array
-from sim.conformance.vocabulary import Number, Words
+from sim.conformance.audits import Audit
+from sim.conformance.by_group import ByGroup
+from sim.conformance.dependence import Batch, require_nothing_depends
+from sim.conformance.purchases import Purchase
+from sim.conformance.services import on
+from sim.conformance.vocabulary import Number, Predictions, Words
 from sim.conformance.world import NotRun, World
-
-_P = 1e-13
-"""Of one look at a sound server: a survey has some ten thousand."""
-
-_LAGS = 8
-
-_TAILS = (0.2, 0.02, 0.002)
-"""How likely the farthest noise is of which as much must come."""
-
-_BITS = 8
-"""So many of an answer's last bits are looked at."""
-
-_WIDE = 3e-6
-"""How near two numbers of the same draw are, at most, on two unlike grids of 2^-20 of the scale."""
-
-_SHOWS_A_GRID = 48
-"""So many answers are whole multiples of their grid's step, and not all of twice that, but once in 2^48 times."""
-
 
 _KINDS: dict[str, dict[str, Any]] = {
     "scores": {},
@@ -63,6 +32,10 @@ _KINDS: dict[str, dict[str, Any]] = {
     "disadvantaged": {"group": "disadvantaged"},
 }
 """Of predictions, as `Predictions` has them; seeds are drawn."""
+
+_DECIDED = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
+_SCORED = ("mean_score", "scoring_rate")
+_HALF = 0.5
 
 
 class Survey(Words):
@@ -89,7 +62,12 @@ class Survey(Words):
         """Ask, and look at the noise."""
         about, rng = world.about(), np.random.default_rng(self.seed)
         for number in range(self.requests + self.singles):
-            step, kind = self._audit(world, rng, number)
+            audit, kind = self._audit(world, rng, number)
+            step: Purchase | None = on(world.service, audit)
+            if step is None:
+                continue
+            if isinstance(step, ByGroup):
+                step = self._counted(world, rng, step)
             step.run(world)
             result = world.results.pop(step.name)
             if result.uniform is None or result.exact is None:
@@ -99,20 +77,31 @@ class Survey(Words):
             asked = {
                 "caller": step.caller,
                 "deployment": step.deployment,
-                "metric": step.metric,
-                "models": len(result.uniform),
+                "metric": ", ".join(step.measures or ()) if isinstance(step, ByGroup) else audit.metric,  # type: ignore[arg-type]
+                "by": step.by if isinstance(step, ByGroup) else (),
+                "models": audit.predictions.models,
                 "epsilon": str(step.epsilon),
                 "kind": kind,
-                "threshold": step.threshold is not None,
-                "chunks": step.chunk_bytes,
+                "threshold": audit.threshold is not None,
+                "chunks": audit.chunk_bytes,
                 "connection": step.another_connection,
                 "step": world.step,
                 "since start": min(number, 3),
             }
-            gridded = about.precision == "float64" and about.bounding == "none"
-            answers = arrays.from_message(result.seen.messages[0].gaps).astype(np.float64)
+            gridded = world.service == "audit" and about.precision == "float64" and about.bounding == "none"
+            answers = result.exact if result.noise is None or result.discrete else result.noise + result.exact
+            if gridded:  # to the last bit
+                answers = arrays.from_message(result.seen.messages[0].gaps).astype(np.float64)
             world.surveyed.append(Batch(asked, 2 * result.uniform - 1, result.exact, answers, gridded))
         require_nothing_depends(world.surveyed)
+
+    def _counted(self, world: World, rng: np.random.Generator, step: ByGroup) -> ByGroup:
+        """Draw by what is counted, and what is asked of each group."""
+        names = list(world.about().groups)
+        of = _DECIDED if step.predictions.are_decisions else _SCORED
+        by = [name for name in names if rng.random() < _HALF] or [names[int(rng.integers(len(names)))]]
+        measures = [name for name in of if rng.random() < _HALF] or [of[int(rng.integers(len(of)))]]
+        return step.model_copy(update={"by": tuple(by), "measures": tuple(measures)})
 
     def _audit(self, world: World, rng: np.random.Generator, number: int) -> tuple[Audit, str]:
         """Draw what is asked next, and its kind of predictions."""
@@ -141,232 +130,3 @@ class Survey(Words):
             predictions=Predictions.model_validate(predictions),
         )
         return audit, kind
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """What was asked, and of each answer: its number c, uniform on [-1, 1], the exact gap, and the answer itself.
-
-    `gridded` if answers lie on a grid that is fine beside the noise, and are told as they are.
-    """
-
-    asked: dict[str, Any]
-    centred: Array
-    exact: Array
-    answers: Array
-    gridded: bool = False
-
-
-def require_nothing_depends(batches: list[Batch]) -> None:
-    """Demand that the noise of batches has its law, whatever was asked, and that no two share any."""
-    _require_law(batches)
-    _require_independence(batches)
-    _require_sums(batches)
-    _require_unlike(batches)
-    _require_last_bits(batches)
-
-
-def _require_law(batches: list[Batch]) -> None:
-    centred = np.concatenate([batch.centred for batch in batches])
-    sizes = bounds.sizes(centred)
-    # Of answers to unfair models, whether noise tends to make them look so, or not.
-    signs = np.sign(np.concatenate([batch.exact for batch in batches]))
-    circumstances = _circumstances(batches)
-    _require_cell("all answers", centred, sizes, signs)
-    for name, (labels, codes) in circumstances.items():
-        for code in np.unique(codes):
-            here = codes == code
-            _require_cell(f"{name} {labels[code]}", centred[here], sizes[here], signs[here])
-    for one, other in itertools.combinations(circumstances, 2):
-        (labels, codes), (others, other_codes) = circumstances[one], circumstances[other]
-        both = codes * len(others) + other_codes
-        order = np.argsort(both, kind="stable")
-        values, starts = np.unique(both[order], return_index=True)
-        for value, here in zip(values, np.split(order, starts[1:]), strict=True):
-            place = f"{one} {labels[value // len(others)]}, {other} {others[value % len(others)]}"
-            _require_cell(place, centred[here], sizes[here], signs[here])
-
-
-def _circumstances(batches: list[Batch]) -> dict[str, tuple[list[Any], NDArray[np.int64]]]:
-    """Return what may matter of every answer, by name: labels, and which of them each answer has."""
-    found = {}
-    lengths = [len(batch.centred) for batch in batches]
-    for name in batches[0].asked:
-        labels = sorted({batch.asked[name] for batch in batches}, key=str)
-        codes = np.repeat([labels.index(batch.asked[name]) for batch in batches], lengths)
-        found[name] = (labels, codes)
-    places = np.concatenate([np.arange(length) for length in lengths])
-    ends = np.concatenate([np.arange(length)[::-1] for length in lengths])
-    exact = np.concatenate([batch.exact for batch in batches])
-    edges = (0, 1, 2, 16, 64, 100, 128, 256)
-    found["place"] = ([f"from {edge}" for edge in edges], np.searchsorted(edges, places, side="right") - 1)
-    found["place from the end"] = (["last", "last but one", "before"], np.minimum(ends, 2))
-    found["parity"] = (["even", "odd"], places % 2)
-    found["sign of the gap"] = (["-", "0", "+"], np.sign(exact).astype(np.int64) + 1)
-    levels = (0.0, 1e-9, 0.05, 0.1, 0.2, 0.5)
-    found["size of the gap"] = (
-        [f"from {level:g}" for level in levels],
-        np.searchsorted(levels, np.abs(exact), side="right") - 1,
-    )
-    return found
-
-
-def _require_cell(place: str, centred: Array, sizes: Array, signs: Array) -> None:
-    size = len(sizes)
-    mean = float(sizes.mean())
-    if (missing := bounds.chernoff(mean, size)) < _P:
-        raise Violation(
-            f"{place}: {size} answers have noise of {mean:.3g} times the scale that the mechanism promises "
-            f"(with a probability of {missing:.1g})"
-        )
-    if bare := bounds.bare(centred, _P):
-        raise Violation(f"{place}: {bare} of {size} answers have no noise")
-    if _is_unlikely_sum(float(centred.sum()), size / 3):
-        raise Violation(f"{place}: the noise of {size} answers leans to one side")
-    unfair = int(np.count_nonzero(signs))
-    if unfair and _is_unlikely_sum(float(centred @ signs), unfair / 3):
-        raise Violation(f"{place}: the noise of {unfair} answers leans to the side of the exact gap, or away from it")
-    if size < 100:
-        return
-    for tail in _TAILS:
-        far = int((np.abs(centred) > 1 - tail).sum())
-        if size * bounds.divergence(far / size, tail) > math.log(2 / _P):
-            raise Violation(f"{place}: {far} of {size} answers have noise that one of {1 / tail:g} should have")
-    if off := bounds.off_law(centred, _P):
-        raise Violation(f"{place}: the noise of {size} answers does not have its law: off by {off:.3g}")
-
-
-def _is_unlikely_sum(total: float, variance: float) -> bool:
-    """Say whether independent numbers in [-1, 1] of mean 0 would not have such a sum: Bernstein's inequality."""
-    return total**2 / (2 * (variance + abs(total) / 3)) > math.log(2 / _P)
-
-
-def _require_independence(batches: list[Batch]) -> None:
-    """Look at neighbours in batches, at the same place of successive batches, and at successive batches of one."""
-    several = [batch.centred for batch in batches if len(batch.centred) > 1]
-    firsts: dict[str, Array] = {"answers one after another": np.array([batch.centred[0] for batch in batches])}
-    for caller in sorted({batch.asked["caller"] for batch in batches}):
-        mine = [batch for batch in batches if batch.asked["caller"] == caller]
-        firsts[f"{caller}'s answers one after another"] = np.array([batch.centred[0] for batch in mine])
-        for one, other in (("first", 0), ("last", -1)):
-            firsts[f"the {one} answers of {caller}'s batches"] = np.array([batch.centred[other] for batch in mine])
-    for name, series in firsts.items():
-        for lag in range(1, _LAGS + 1):
-            _require_no_product(f"{name}, {lag} apart", [series], lag)
-    for lag in range(1, _LAGS + 1):
-        _require_no_product(f"answers of one batch, {lag} apart", several, lag)
-    halves = [series[: len(series) // 2] * series[len(series) - len(series) // 2 :] for series in several]
-    mirrored = [(series * series[::-1])[: len(series) // 2] for series in several]
-    following = [
-        one.centred[:common] * other.centred[:common]
-        for one, other in itertools.pairwise(batches)
-        if (common := min(len(one.centred), len(other.centred)))
-    ]
-    for name, products in (
-        ("the halves of a batch", halves),
-        ("a batch and itself backwards", mirrored),
-        ("two batches one after another", following[::2]),
-        ("two batches one after another", following[1::2]),
-    ):
-        _require_mean_nought(f"{name}: noise", np.concatenate(products) if products else np.empty(0))
-    largest = [np.abs(series) - 0.5 for series in several]
-    for lag in (1, 2):
-        _require_no_product(f"sizes of noise in one batch, {lag} apart", [2 * series for series in largest], lag)
-
-
-def _require_no_product(name: str, many: list[Array], lag: int) -> None:
-    products = [series[lag:] * series[:-lag] for series in many if len(series) > lag]
-    if not products:
-        return
-    parities = np.concatenate([np.arange(len(each)) // lag % 2 for each in products])
-    whole = np.concatenate(products)
-    for parity in (0, 1):
-        _require_mean_nought(name, whole[parities == parity])
-
-
-def _require_mean_nought(name: str, products: Array) -> None:
-    # Of numbers that are uniform on [-1, 1], two at a time: of variance 1/9.
-    if products.size and _is_unlikely_sum(float(products.sum()), products.size / 9):
-        raise Violation(f"{name}: one depends on the other")
-
-
-def _require_sums(batches: list[Batch]) -> None:
-    """Demand that sums of a batch's numbers, made normal, are as wide as those of independent ones."""
-    from scipy.special import ndtri
-
-    scores = [ndtri(np.clip((1 + batch.centred) / 2, 1e-12, 1 - 1e-12)) for batch in batches if len(batch.centred) >= 8]
-    for name, sign in (("the sum", 1.0), ("the alternating sum", -1.0)):
-        sums = np.array([float(each @ sign ** np.arange(len(each))) / math.sqrt(len(each)) for each in scores])
-        if len(sums) < 20:
-            continue
-        mean = float(np.mean(sums**2))  # of squares of standard normal numbers: Chernoff's bound
-        if len(sums) / 2 * (mean - 1 - math.log(mean)) > math.log(1 / _P):
-            raise Violation(f"{name} of a batch's noise is {math.sqrt(mean):.2g} times as wide as it should be")
-
-
-def _require_unlike(batches: list[Batch]) -> None:
-    """Look for numbers that two batches share, or one has twice."""
-    numbers = np.abs(np.concatenate([batch.centred for batch in batches]))
-    owners = np.repeat(np.arange(len(batches)), [len(batch.centred) for batch in batches])
-    order = np.argsort(numbers)
-    shared: dict[tuple[int, int], int] = {}
-    for apart in (1, 2, 3):
-        near = np.flatnonzero(numbers[order[apart:]] - numbers[order[:-apart]] < _WIDE)
-        for one, other in zip(owners[order[near]].tolist(), owners[order[near + apart]].tolist(), strict=True):
-            pair = (min(one, other), max(one, other))
-            shared[pair] = shared.get(pair, 0) + 1
-    for (one, other), count in shared.items():
-        expected = 2 * _WIDE * len(batches[one].centred) * len(batches[other].centred)
-        if count >= 2 and bounds.poisson(count, expected) < _P:
-            both = "two requests share" if one != other else "answers of one batch share"
-            raise Violation(f"{both} {count} of their noises")
-
-
-def _require_last_bits(batches: list[Batch]) -> None:
-    """Demand that the last bits of answers are noise: neither the exact gap nor the place says anything of them."""
-    found, steps = [], dict[tuple[Any, ...], float]()
-    for batch in batches:
-        if len(batch.answers) < _SHOWS_A_GRID or not batch.gridded:
-            continue
-        step = _step_of(batch.answers)
-        public = tuple(batch.asked[name] for name in ("deployment", "metric", "models", "epsilon"))
-        if steps.setdefault(public, step) != step:
-            raise Violation("two batches that differ in nothing public lie on unlike grids")
-        own = _bits(np.rint(batch.answers / step))
-        found.append((own, _bits(np.rint(batch.exact / step)), batch))
-    if not found:
-        return
-    whole = np.concatenate([bits for bits, _, _ in found])
-    exact = np.concatenate([bits for _, bits, _ in found])
-    same_place = [
-        one[0][:common] * other[0][:common]
-        for one, other in itertools.pairwise(found)
-        for common in [min(len(one[0]), len(other[0]))]
-    ]
-    looks = {
-        "are not even": whole,
-        "are those of the exact gap": whole * exact,
-        "are those of the answer before": np.concatenate([bits[1:] * bits[:-1] for bits, _, _ in found]),
-        "depend on its place": np.concatenate(same_place) if same_place else np.empty((0, _BITS)),
-        "depend on one another": whole[:, 1:] * whole[:, :-1],
-    }
-    for what, signs in looks.items():
-        for size, total in ((len(signs), float(total)) for total in np.abs(signs.sum(axis=0))):
-            if size and total**2 / (2 * size) > math.log(2 / _P):
-                raise Violation(f"the last bits of an answer {what}")
-
-
-def _step_of(answers: Array) -> float:
-    """Return the largest power of two that answers are whole multiples of."""
-    steps = answers[answers != 0]
-    mantissas, exponents = np.frexp(steps)
-    whole = np.ldexp(mantissas, 53).astype(np.int64)
-    return (
-        float(np.ldexp(1.0, (exponents - 53 + np.log2(whole & -whole).astype(np.int64)).min())) if len(steps) else 1.0
-    )
-
-
-def _bits(steps: Array) -> Array:
-    """Return the last bits of whole numbers as -1 and 1, shape (numbers, bits)."""
-    whole = steps.astype(np.int64)
-    return np.stack([2.0 * (whole >> bit & 1) - 1 for bit in range(_BITS)], axis=1)

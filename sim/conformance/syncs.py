@@ -16,12 +16,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from sim.conformance.audits import Audit, Predictions
+from sim.conformance.audits import Audit
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.disk import ledger_files, start_anew
 from sim.conformance.errors import ConformanceError
-from sim.conformance.vocabulary import Words
+from sim.conformance.services import on
+from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import NotRun, World
 
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendmsg", "sendto", "sendmmsg")
@@ -73,7 +74,9 @@ class Synced(Words):
         ledger = [path.resolve() for path in ledger_files(world, world.deployment)]
         for number in range(self.batches):
             before = trace.stat().st_size if trace.exists() else 0
-            Audit(do="audit", id=f"synced-{number}", predictions=Predictions(models=_MODELS, random=number)).run(world)
+            own = {"predictions": Predictions(models=_MODELS, random=number)}
+            service = world.services[number % len(world.services)]
+            on(service, Audit(do="audit", id=f"synced-{number}", **own)).run(world)
             time.sleep(0.3)
             opened = {each.path for each in _done(trace, 0) if each.what == "openat" and _DIRECT.search(each.text)}
             _check(_done(trace, before), ledger, opened)

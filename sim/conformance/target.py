@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +55,8 @@ class Deployment(_Section):
     same else, ``little`` has a budget that is soon spent, ``lopsided`` cannot be audited. The developer has ``model``,
     the referee ``game``.
 
+    Of several data sets of one deployment each is described by itself: it is served by the one that it is `of`.
+
     It answers at `address`, unless a command starts it, which is given a file (`policy`) and the folder of the
     certificates that it shows (`credentials`). A server may refuse to serve one that is `optional`: then it is not put
     to the checks of it.
@@ -63,8 +65,8 @@ class Deployment(_Section):
     `unit` is the smallest charge that can be told apart in what is left. `precision`, `bounding` and `rule` say how
     answers are written down and bounded, and how losses add up. Each batch costs `batch_delta`; `delta` is the
     budget's, and every share's. Each group has at least `minimum_group` people in what a metric looks at: noise counts
-    on it. `groups` has the columns that people are counted by, and every value of each; `ids` is the column of ids,
-    where rows have some.
+    on it. `groups` has the columns that people are counted by, and every value of each, `measures` what may be asked of
+    them; `ids` is the column of ids, where rows have some, and `public` has further columns that both sides know.
 
     Number k, from 0, of the developer's models scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one
     is released. A `request` is under way, about so many `models`.
@@ -91,7 +93,10 @@ class Deployment(_Section):
     table: str = ""
     minimum_group: int = 1
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    measures: tuple[str, ...] = ()
     ids: str = ""
+    public: tuple[str, ...] = ()
+    of: str = ""
     releases: Releases | None = None
     weights: tuple[float, ...] = ()
     request: str = ""
@@ -115,6 +120,25 @@ class People:
 
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Who is in which group as their owner knows it: labels, and of each column its values and everybody's place."""
+
+    labels: NDArray[np.uint8]
+    values: Mapping[str, tuple[str, ...]]
+    codes: Mapping[str, NDArray[np.intp]] = field(repr=False)
+
+    def cells(self, by: Sequence[str]) -> NDArray[np.intp]:
+        """Return everybody's group by some columns, the last one's values the fastest."""
+        places = tuple(self.codes[name] for name in by)
+        return np.asarray(np.ravel_multi_index(places, [len(self.values[name]) for name in by]))
+
+
+def _place(value: str, values: Sequence[str]) -> int:
+    """Find a value among those that are listed: "other" stands for every other one, "unknown" for none."""
+    return values.index(value if value in values else "other" if value else "unknown")
 
 
 @dataclass(frozen=True)
@@ -148,19 +172,25 @@ class Target:
         with _rows(self.folder / table, "the columns label and advantaged, each 0 or 1") as rows:
             return People(*(np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")))
 
-    def groups(self, deployment: str) -> tuple[list[bytes], NDArray[np.intp]] | None:
-        """Read a deployment's ids, and everybody's group by number, the last column's values the fastest.
-
-        None where nobody is counted by group, or the tester does not know the table.
-        """
+    def counted(self, deployment: str) -> Counted | None:
+        """Read who is in which group; None where nobody is counted by group, or the tester does not know the table."""
         about = self.deployments[deployment]
-        if not (about.groups and about.ids and about.table):
+        if not (about.groups and about.table):
             return None
-        with _rows(self.folder / about.table, "ids and the columns of the groups") as rows:
-            codes = [[values.index(row[column]) for row in rows] for column, values in about.groups.items()]
-            ids = ids_of(row[about.ids] for row in rows)
-        sizes = [len(values) for values in about.groups.values()]
-        return ids, np.asarray(np.ravel_multi_index([np.array(column) for column in codes], sizes))
+        with _rows(self.folder / about.table, "labels and the columns of the groups") as rows:
+            codes = {
+                column: np.array([_place(row[column], values) for row in rows])
+                for column, values in about.groups.items()
+            }
+            return Counted(np.array([int(row["label"]) for row in rows], np.uint8), about.groups, codes)
+
+    def rows(self, deployment: str) -> tuple[list[bytes], dict[str, list[str]]] | None:
+        """Read a deployment's ids, and its public columns; None where rows have none, or the tester does not know."""
+        about = self.deployments[deployment]
+        if not (about.ids and about.table):
+            return None
+        with _rows(self.folder / about.table, "ids and public columns") as rows:
+            return ids_of(row[about.ids] for row in rows), {name: [row[name] for row in rows] for name in about.public}
 
     def released(self, deployment: str) -> NDArray[np.uint8] | None:
         """Read those whose attributes a deployment releases: codes, shape (people, columns).

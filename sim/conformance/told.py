@@ -68,6 +68,19 @@ class Answers:
     above: Array | None
 
 
+def _blank(answer: Any) -> Any:
+    """Return counts by group, or a part of a release, with zeros for what is noisy."""
+    kept = type(answer)()
+    kept.CopyFrom(answer)
+    if kept.DESCRIPTOR.name == "ByGroupResponse":
+        arrays = [table.counts for table in kept.release.tables]
+        for array in [*arrays, *([kept.release.sums.sums] if kept.release.HasField("sums") else [])]:
+            array.data = bytes(len(array.data))
+    elif kept.encoded_chunk:
+        kept.encoded_chunk = bytes(len(kept.encoded_chunk))
+    return kept
+
+
 def require_plain(name: str, values: Array) -> None:
     """Demand that numbers have one form: 0 has no sign, and what is no number is always the same bits."""
     bits = values.view(np.uint64)
@@ -262,10 +275,12 @@ def _between(middles: Array, deviation: float, low: float, high: float) -> Array
 
 
 def without_noise(answer: Any, about: Deployment) -> Any:
-    """Return an AuditResponse with only what may not depend on who the people are: all but the noisy numbers.
+    """Return an answer with only what may not depend on who the people are: all but the noisy numbers.
 
     Of those, how many there are, of which type, and which of them are no numbers, where that is not noisy as well.
     """
+    if answer.DESCRIPTOR.name != "AuditResponse":
+        return _blank(answer)
     public = MECHANISM_LAWS.get(about.mechanism)
     may_be_nan = public is not None and public.may_be_nan
     kept = type(answer)()

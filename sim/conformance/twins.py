@@ -6,7 +6,8 @@ probability of at most (q (1 - q))^k, which is 4^-k: a thing is held against a s
 
 **How long calls take** is compared by signs. Two requests are made to both twins, one of which is of one group to one
 twin and the other one to the other; the difference of their times at the one less that at the other is positive as
-often as negative, whatever a twin or a request by itself takes. Each call's place in its turn is drawn by lot.
+often as negative, whatever a twin or a request by itself takes. Each call's place in its turn is drawn by lot. What
+accuses must do so again of twins that are started anew.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from sim.conformance.audits import Audit
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.disk import ledger_files, start_anew
-from sim.conformance.vocabulary import Words
+from sim.conformance.services import Bought, on
+from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import NotRun, World
 
 TWINS = ("twin-a", "twin-b")
@@ -39,10 +41,10 @@ _PAIRS_MAX = 13
 
 _TURNS = 64
 _FIRST_TURNS = 20
-_FIRST_SIGNS = 15
-_SIGN_TAIL = 1e-7 / 16
-"""For each of so many looks."""
-_SLOWER, _SLOWER_SECONDS = 1.5, 0.001
+_FIRST_SHARE = 0.75
+_SIGN_TAIL = math.sqrt(1e-7 / 16)
+"""Of each of so many looks; what accuses must do so of two starts, so that both are off with the square of this."""
+_SLOWER, _SLOWER_SECONDS = 1.2, 0.002
 _APART_SECONDS = 0.0003
 
 _TIMES = re.compile(
@@ -56,10 +58,13 @@ _TIMES = re.compile(
 
 
 class Written(Words):
-    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes."""
+    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes.
+
+    They are made to each service of the case.
+    """
 
     do: Literal["written"]
-    requests: tuple[Audit, ...] = Field(min_length=1)
+    requests: tuple[Bought, ...] = Field(min_length=1)
 
     def run(self, world: World) -> None:
         """Call, and compare."""
@@ -87,7 +92,8 @@ class Written(Words):
         start_anew(world, name, Surroundings(variables={"TMPDIR": str(scratch)}))
         world.exact.clear()
         address = world.subject.address(name)
-        for number, request in enumerate(self.requests):
+        asks = [on(service, request) for service in world.services for request in self.requests]
+        for number, request in enumerate(each for each in asks if each is not None):
             step = request.model_copy(update={"deployment": name, "id": f"{request.id}-{number}"})
             asked = step.asked(world)
             seen = step.ask(world, asked)
@@ -150,6 +156,15 @@ class Timed(Words):
                 start_anew(world, name, Surroundings())
         if self.metric not in world.about(TWINS[0]).metrics:
             raise NotRun(f"needs the metric {self.metric}")
+        if not (accused := self._accused(world)):
+            return
+        for name in TWINS:  # where a process happens to lie may make it slower than another, as long as it runs
+            start_anew(world, name, Surroundings())
+        if accused & self._accused(world):
+            raise Violation("how long a call takes depends on who is in which group")
+
+    def _accused(self, world: World) -> frozenset[int]:
+        """Make the calls, and say which signs accuse."""
         asked = self._both(world)
         rng = np.random.default_rng(1)
         seconds = np.empty((_TURNS, 2, 2))
@@ -157,19 +172,22 @@ class Timed(Words):
             for place in rng.permutation(4):
                 twin, request = divmod(int(place), 2)
                 seconds[turn, twin, request] = self._time(world, TWINS[twin], asked[request], f"{turn}-{request}")
-            if turn + 1 == _FIRST_TURNS and max(self._signs(seconds[:_FIRST_TURNS])) < _FIRST_SIGNS:
-                return
-        if max(self._signs(seconds)) >= _signs_that_accuse(_TURNS):
-            raise Violation("how long a call takes depends on who is in which group")
+            first = seconds[:_FIRST_TURNS]
+            if turn + 1 == _FIRST_TURNS and all(signs.mean() < _FIRST_SHARE for signs in self._signs(first)):
+                return frozenset()
+        looks = enumerate(self._signs(seconds))
+        return frozenset(number for number, signs in looks if signs.sum() >= _signs_that_accuse(len(signs)))
 
-    def _signs(self, seconds: NDArray[np.float64]) -> Iterator[int]:
-        apart = (seconds[:, 0, 0] - seconds[:, 0, 1]) - (seconds[:, 1, 0] - seconds[:, 1, 1])
-        yield int((apart > _APART_SECONDS).sum())
-        yield int((apart < -_APART_SECONDS).sum())
-        for request in (0, 1):
-            one, other = seconds[:, 0, request], seconds[:, 1, request]
-            yield int((one > _SLOWER * other + _SLOWER_SECONDS).sum())
-            yield int((other > _SLOWER * one + _SLOWER_SECONDS).sum())
+    def _signs(self, seconds: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
+        # Beside other work the fastest of a few calls tells more than each of them.
+        fastest = seconds.reshape(-1, 2, 2, 2).min(axis=1)
+        for each in (seconds, fastest):
+            apart = (each[:, 0, 0] - each[:, 0, 1]) - (each[:, 1, 0] - each[:, 1, 1])
+            yield apart > _APART_SECONDS
+            yield apart < -_APART_SECONDS
+        for one, other in (*zip(seconds[:, 0].T, seconds[:, 1].T, strict=True), fastest.min(axis=2).T):
+            yield one > _SLOWER * other + _SLOWER_SECONDS
+            yield other > _SLOWER * one + _SLOWER_SECONDS
 
     def _both(self, world: World) -> list[NDArray[np.float64]]:
         groups = [world.people(name).protected == 1 for name in TWINS]
@@ -184,12 +202,16 @@ class Timed(Words):
         return found
 
     def _time(self, world: World, name: str, predictions: NDArray[np.float64], number: str) -> float:
-        step = Audit(do="audit", deployment=name, id=f"timed-{world.step}-{number}", metric=self.metric)
+        own = {"predictions": Predictions(group="advantaged" if np.isfinite(predictions).all() else None)}
+        step = on(
+            world.service,
+            Audit(do="audit", deployment=name, id=f"timed-{world.step}-{number}", metric=self.metric, **own),
+        )
         asked = replace(step.asked(world), predictions=predictions)
         began = time.perf_counter()
         seen: Any = step.ask(world, asked)
         took = time.perf_counter() - began
-        if seen.answered != (self.predictions != "not a number"):
+        if seen.answered != (world.service == "release" or self.predictions != "not a number"):
             raise Violation(f"a call {seen.text}")
         return took
 

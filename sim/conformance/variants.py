@@ -22,13 +22,17 @@ SHORT_OF_DELTA = "spender-29"
 """Whose delta covers five batches, where deltas add up."""
 
 
+_FEW, _SUMS = ("sp", "abs_eo", "fpr"), ("sp", "eo", "fpr", "oad")
+"""Of mechanisms that take long to say what their answers are worth."""
+
+
 @dataclass(frozen=True)
 class Variant:
     """One policy.
 
     Every batch is asked for at `batch_delta`, 0 where the mechanism needs none; `delta` is the budget's, and every
     share's. `groups` says how many people with label 0, and with label 1, are advantaged. All else is as a policy has
-    it.
+    it; all metrics that take scores are audited unless `metrics` names some.
     """
 
     mechanism: str
@@ -41,18 +45,21 @@ class Variant:
     people: int = 48
     groups: tuple[int, int] = field(default=(17, 4))
     minimum_group: int = 3
+    metrics: tuple[str, ...] = ()
+    reveal_max: float | None = 1.0
 
     def changed(self, policy: dict[str, Any]) -> dict[str, Any]:
         """Return a policy that is this one where this one says something."""
-        audit = policy["audit"] | {
+        audit = {name: value for name, value in policy["audit"].items() if name != "reveal_max"} | {
             "mechanism": self.mechanism,
             "precision": self.precision,
             "bounding": self.bounding,
             "epsilon_max": self.epsilon_max,
             "delta": self.batch_delta,
+            **({} if self.reveal_max is None else {"reveal_max": self.reveal_max}),
         }
         budget = policy["budget"] | {"rule": self.rule, "delta": self.delta}
-        metrics = [metric for metric in audit["metrics"] if not find_metric(metric).binary]
+        metrics = list(self.metrics) or [metric for metric in audit["metrics"] if not find_metric(metric).binary]
         developers = {
             name: {"epsilon": SPENDABLE if name.startswith("spender") else share["epsilon"], "delta": self.delta}
             for name, share in policy["developers"].items()
@@ -69,15 +76,31 @@ VARIANTS: dict[str, Variant] = {
     "truncated": Variant("laplace", rule="zcdp", bounding="truncate", delta=2.0**-20),
     "gaussian": Variant("gaussian", rule="tight", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA),
     "conceal": Variant("conceal", precision="float32"),
-    "conceal-laplace": Variant("conceal-laplace", epsilon_max=0.75, batch_delta=BATCH_DELTA, delta=TOTAL_DELTA),
-    "cauchy": Variant("cauchy", precision=6, bounding="boundary-inflate"),
-    "counts": Variant("counts"),
-    "counts-gaussian": Variant(
-        "counts-gaussian", rule="zcdp", precision="float32", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA
+    "conceal-laplace": Variant(
+        "conceal-laplace",
+        epsilon_max=0.75,
+        batch_delta=BATCH_DELTA,
+        delta=TOTAL_DELTA,
+        people=600,
+        groups=(200, 180),
+        minimum_group=36,
     ),
-    "cube": Variant("cube"),
-    "cells": Variant("cells", people=96, groups=(30, 20)),
-    "low-rank": Variant("low-rank", epsilon_max=2.0**10),
+    "cauchy": Variant("cauchy", precision=6, bounding="boundary-inflate"),
+    "counts": Variant("counts", metrics=_SUMS),
+    "counts-gaussian": Variant(
+        "counts-gaussian",
+        rule="zcdp",
+        precision="float32",
+        batch_delta=BATCH_DELTA,
+        delta=TOTAL_DELTA,
+        metrics=_SUMS,
+    ),
+    "cube": Variant("cube", metrics=_SUMS),
+    "cells": Variant("cells", people=96, groups=(30, 20), metrics=_FEW),
+    "limited": Variant(
+        "cells", people=96, groups=(26, 26), minimum_group=40, epsilon_max=8.0, metrics=("sp",), reveal_max=None
+    ),
+    "low-rank": Variant("low-rank", epsilon_max=2.0**10, metrics=_FEW),
     "randomized-response": Variant("randomized-response"),
     "sparse-vector": Variant("sparse-vector"),
     "exponential": Variant("exponential", rule="advanced", delta=2.0**-20),
@@ -86,7 +109,7 @@ VARIANTS: dict[str, Variant] = {
     "propose-test-release": Variant(
         "propose-test-release", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA, minimum_group=1
     ),
-    "recommended": Variant("recommended", epsilon_max=2.0**10),
-    "by-group": Variant("laplace", people=96, groups=(30, 20)),
+    "recommended": Variant("recommended", epsilon_max=2.0**10, metrics=_FEW),
+    "recommended-mirror": Variant("recommended", epsilon_max=2.0**10, groups=(8, 19), metrics=_FEW),
 }
 """By the deployment's name."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import grpc
+import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -49,8 +50,7 @@ class Expect(Words):
     with `maybe` it may be answered as well. It must repeat the answer of an earlier step (`same_as`; for a refusal: all
     that a caller sees), and not the noise of one (`unlike`). With `close` answers are the exact gaps, but for noise of
     the mechanism's law; with `noise` the noise has that law; with `interval` the intervals hold the exact gaps, and
-    tell no more than the answers. `probability` says between what P(gap > threshold) lies; "none" where none must be
-    told.
+    tell no more than the answers. `probability` says between what P(gap > threshold) lies.
     """
 
     refused: tuple[Annotated[str, _known(_REASONS.__contains__, "a reason of docs/protocol.md")], ...] = ()
@@ -61,7 +61,7 @@ class Expect(Words):
     close: bool = False
     noise: bool = False
     interval: bool = False
-    probability: tuple[float, float] | Literal["none"] | None = None
+    probability: tuple[float, float] | None = None
 
     def check_end(self, seen: Seen) -> None:
         """Demand that a call ended as it must."""
@@ -83,12 +83,6 @@ class Expect(Words):
             world.results[name] = Result(seen)
 
 
-class ExpectLaw(Expect):
-    """How a call must end; with `law` what is drawn has the law that the protocol, or the rate that is told, says."""
-
-    law: bool = False
-
-
 class Asks(Words):
     """What a caller asks a deployment, by default the case's own."""
 
@@ -101,6 +95,46 @@ class Asks(Words):
         """Return what goes with a call, as `World.call` has it."""
         seconds = None if self.deadline == "none" else self.deadline
         return {"seconds": seconds, "metadata": tuple(self.metadata.items())}
+
+
+class Predictions(Words):
+    """What the models predict about so many people (`columns`): scores in [0, 1], of the seed `random`.
+
+    In place of scores: zeros and ones, of the seed `decisions`; one prediction for everybody (`fill`); or 1 for one
+    `group` and 0 for the other, of another deployment's people where `of` names it. Then `put` changes some, each a
+    (model, person, value); negative positions count from the end. They travel in the type `kind`.
+    """
+
+    models: Number = 1
+    columns: Number = "people"
+    random: int = 1
+    decisions: int | None = None
+    fill: float | None = None
+    group: Literal["advantaged", "disadvantaged"] | None = None
+    of: str = ""
+    put: tuple[tuple[int, int, float], ...] = ()
+    kind: Literal["float64", "float32", "uint8"] = "float64"
+
+    @property
+    def are_decisions(self) -> bool:
+        """Whether all of them are 0 or 1, but for those that are put."""
+        return self.kind == "uint8" or self.decisions is not None or self.group is not None or self.fill in (0, 1)
+
+    def make(self, world: World, deployment: str) -> NDArray[Any]:
+        """Make them, shape (models, columns)."""
+        shape = tuple(int(world.number(each, deployment=deployment)) for each in (self.models, self.columns))
+        if self.group is not None:
+            wanted = self.group == "advantaged"
+            rows = np.tile(world.people(self.of or deployment).protected == wanted, (shape[0], 1)).astype(np.float64)
+        elif self.fill is not None:
+            rows = np.full(shape, self.fill)
+        elif self.decisions is not None:
+            rows = np.random.default_rng(self.decisions).integers(0, 2, shape).astype(np.float64)
+        else:
+            rows = np.random.default_rng(self.random).random(shape)
+        for model, person, value in self.put:
+            rows[model, person] = value
+        return rows.astype(self.kind)
 
 
 class Header(Words):

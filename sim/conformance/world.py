@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import grpc
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
+from fairwall.compliance.v1.release_service_pb2 import GetReleaseTermsRequest
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.rpc.identity import Credentials
 from sim.conformance import calls
@@ -28,7 +29,25 @@ from sim.conformance.target import Deployment, People
 SECONDS = 20.0
 """The deadline of a call that should succeed."""
 
-TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
+Service: TypeAlias = Literal["audit", "by_group", "release"]
+"""What sells something."""
+
+Account: TypeAlias = Literal["audits", "releases"]
+"""What pays: for counts by group that of audits."""
+
+TERMS: dict[Account, tuple[str, Any]] = {
+    "audits": ("/fairwall.compliance.v1.AuditService/GetTerms", GetTermsRequest),
+    "releases": ("/fairwall.compliance.v1.ReleaseService/GetReleaseTerms", GetReleaseTermsRequest),
+}
+"""Who tells what is left of it, and the request."""
+
+SELLS = {"GroupService/": "counts by group", "ReleaseService/": "releases attributes"}
+"""What not every server does, by the service."""
+
+_OFFERS = {"by_group": "/fairwall.compliance.v1.GroupService/GetGroupTerms", "release": TERMS["releases"][0]}
+
+_Place: TypeAlias = tuple[str, str, Account]
+"""Whose account: the caller's, of a deployment."""
 
 _OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _SUM = re.compile(r"([a-z_]+)(?:\s*([-+*/])\s*([0-9.e-]+))?")
@@ -51,6 +70,8 @@ class Result:
     exact: NDArray[np.float64] | None = None
     uniform: NDArray[np.float64] | None = None
     """What the answers are made of, where the law of their noise is known: see `sim.conformance.promise`."""
+    discrete: bool = False
+    """Whether noise is whole numbers, of which two may be the same by chance."""
 
 
 @dataclass
@@ -58,6 +79,7 @@ class World:
     """The state of one case, about a deployment that the party `server` serves.
 
     The nonce makes this run's request ids unlike any other run's. With `accounts` it is watched what callers have left.
+    A step is put to the `service`, and names what it got by itself; or to all `services` of the case at once.
     """
 
     subject: Subject
@@ -65,16 +87,19 @@ class World:
     deployment: str
     nonce: str
     accounts: bool = True
+    service: Service = "audit"
+    services: tuple[Service, ...] = ("audit",)
     step: int = 0
-    results: dict[str, Result] = field(default_factory=dict)
+    _results: dict[Service, dict[str, Result]] = field(default_factory=dict)
     held: list[Any] = field(default_factory=list)
-    released: dict[tuple[str, str, str], tuple[Any, bytes]] = field(default_factory=dict, repr=False)
+    released: dict[tuple[str, str, str], bytes] = field(default_factory=dict, repr=False)
     exact: list[float] = field(default_factory=list, repr=False)
-    surveyed: list[Any] = field(default_factory=list, repr=False)
+    kept: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    _surveyed: dict[Service, list[Any]] = field(default_factory=dict, repr=False)
     closing: ExitStack = field(default_factory=ExitStack)
     _channels: dict[tuple[str, str], grpc.Channel] = field(default_factory=dict)
-    _left: dict[tuple[str, str], float] = field(default_factory=dict)
-    _exactly: dict[tuple[str, str], Fraction] = field(default_factory=dict)
+    _left: dict[_Place, float] = field(default_factory=dict)
+    _exactly: dict[_Place, Fraction] = field(default_factory=dict)
     _bought: dict[tuple[str, str, str], Any] = field(default_factory=dict)
 
     def about(self, deployment: str = "") -> Deployment:
@@ -97,19 +122,32 @@ class World:
             raise NotRun("needs the table of the test set")
         return found
 
-    def number(self, value: float | str, caller: str = "developer", deployment: str = "") -> float:
+    def number(
+        self, value: float | str, caller: str = "developer", deployment: str = "", account: Account = "audits"
+    ) -> float:
         """Work out a number that a case gives in terms of the target, such as "queries_max + 1"."""
         if not isinstance(value, str):
             return value
         match = _SUM.fullmatch(value)
         assert match is not None, "checked when the case was read"
         name, sign, other = match.groups()
-        known = self.remaining(caller, deployment) if name == "remaining" else getattr(self.about(deployment), name)
+        known = getattr(self.about(deployment), name) if name != "remaining" else None
+        known = self.remaining(caller, deployment, account) if known is None else known
         return float(_OPERATIONS[sign](known, float(other)) if sign else known)
 
     def request_id(self, name: str) -> str:
-        """Make a request id that no other case or run has used."""
-        return f"{self.nonce}-{name}"
+        """Make a request id that no other case, service or run has used."""
+        return f"{self.nonce}-{self.service[0]}-{name}"
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """What came of the steps of this service that others may refer to, by name."""
+        return self._results.setdefault(self.service, {})
+
+    @property
+    def surveyed(self) -> list[Any]:
+        """What surveys of this service have got so far."""
+        return self._surveyed.setdefault(self.service, [])
 
     def channel(self, caller: str, deployment: str = "", *, another: bool = False) -> grpc.Channel:
         """Return a caller's connection, or open another one."""
@@ -152,33 +190,42 @@ class World:
         """Make a call and wait for its end."""
         channel = self.channel(caller, deployment)
         started = calls.start(channel, method, requests, seconds, metadata, streamed=len(requests) != 1)
-        return calls.finish(method, started)
+        return require_served(method, calls.finish(method, started))
 
     # What callers have left. A server that charges what it must not is found out whatever the case is about.
 
-    def open_account(self, caller: str, deployment: str = "") -> None:
+    def open_account(self, caller: str, deployment: str = "", account: Account = "audits") -> None:
         """Note what a caller has left before it is first charged."""
-        place = (caller, deployment or self.deployment)
+        place = (caller, deployment or self.deployment, account)
         if self.accounts and place not in self._left:
-            terms = self.terms(caller, deployment)
-            known = terms.answered and self.about(deployment).rule == "basic"
+            terms = self.terms(caller, deployment, account)
+            known = terms.answered and (account == "releases" or self.about(deployment).rule == "basic")
             self._left[place] = terms.messages[0].epsilon_remaining if known else math.nan
             if known and terms.messages[0].epsilon == terms.messages[0].epsilon_remaining:
                 # Of an account that has spent nothing it is known to the last digit what it has.
                 self._exactly[place] = _written(terms.messages[0].epsilon)
 
-    def enter(self, caller: str, deployment: str, request_id: str, epsilon: float, answer: Any) -> None:
+    def enter(
+        self,
+        caller: str,
+        deployment: str,
+        request_id: str,
+        epsilon: float,
+        answer: Any,
+        account: Account = "audits",
+    ) -> None:
         """Enter an answer: the first one under a request id is charged, the others are the same."""
-        place = (caller, deployment or self.deployment)
-        earlier = self._bought.get((*place, request_id))
+        place = (caller, deployment or self.deployment, account)
+        key = (*place[:2], request_id)
+        earlier = self._bought.get(key)
         if earlier is not None:
             if lasting(answer) != earlier:
                 raise Violation(f"the same request got another answer: {_differences(earlier, lasting(answer))}")
             self._require_left_now(answer, place)
             return
-        self._bought[(*place, request_id)] = lasting(answer)
+        self._bought[key] = lasting(answer)
         told = MECHANISM_LAWS.get(self.about(deployment).mechanism)
-        free = told is not None and told.answers_for_nothing
+        free = account == "audits" and told is not None and told.answers_for_nothing
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
             raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
         left = self._charge(place, answer.epsilon_charged)
@@ -187,17 +234,21 @@ class World:
         self._require_exactly(place, answer.epsilon_remaining)
         self._require_left_now(answer, place)
 
-    def enter_together(self, caller: str, deployment: str, answers: dict[str, Any]) -> None:
+    def enter_together(
+        self, caller: str, deployment: str, answers: dict[str, Any], account: Account = "audits"
+    ) -> None:
         """Enter answers to requests that were made at the same time, whose order nobody knows, by request id."""
-        place = (caller, deployment or self.deployment)
-        fresh = {key: answer for key, answer in answers.items() if (*place, key) not in self._bought}
+        place = (caller, deployment or self.deployment, account)
+        fresh = {key: answer for key, answer in answers.items() if (*place[:2], key) not in self._bought}
         for key, answer in sorted(fresh.items(), key=lambda item: -item[1].epsilon_remaining):
-            self._bought[(*place, key)] = lasting(answer)
+            self._bought[(*place[:2], key)] = lasting(answer)
             if not self._is(answer.epsilon_remaining, self._charge(place, answer.epsilon_charged), deployment):
                 raise Violation("answers at the same time do not say what was left after each")
             self._require_exactly(place, answer.epsilon_remaining)
 
-    def require_numbers(self, caller: str, deployment: str, seen: Seen, epsilon: float = math.nan) -> None:
+    def require_numbers(
+        self, caller: str, deployment: str, seen: Seen, epsilon: float, account: Account = "audits"
+    ) -> None:
         """Demand that the numbers of a refusal are those of the policy, what the caller has left, and what it asked."""
         about, told = self.about(deployment), dict(seen.numbers)
         for name in ("people", "queries_max", "epsilon_max"):
@@ -206,31 +257,33 @@ class World:
                 raise Violation(f"{seen.reason} tells {name} {told[name]!r}; it is {known!r}")
         if "epsilon_remaining" in told:
             left, needed = told["epsilon_remaining"], told["epsilon_needed"]
-            expected = self.remaining(caller, deployment)
+            expected = self.remaining(caller, deployment, account)
             if left != expected:
                 raise Violation(f"{seen.reason} says that {left!r} is left; GetTerms says {expected!r}")
             if not needed > left:
                 raise Violation(f"{seen.reason} says that {needed!r} is needed, and {left!r} is left")
-            if about.rule == "basic" and not math.isnan(epsilon) and needed != epsilon:
+            if (account == "releases" or about.rule == "basic") and needed != epsilon:
                 raise Violation(f"{seen.reason} says that {needed!r} is needed; a batch of {epsilon!r} was asked for")
 
     def balance(self) -> None:
         """Demand that every caller has left what it should."""
-        for (caller, deployment), left in self._left.items():
+        for place, left in self._left.items():
+            caller, deployment, account = place
             if math.isnan(left):
                 continue
-            found = self.remaining(caller, deployment)
+            found = self.remaining(caller, deployment, account)
             if not self._is(found, left, deployment):
                 raise Violation(f"{caller} has epsilon {found!r} left; it should be {left!r}")
-            self._require_exactly((caller, deployment), found)
+            self._require_exactly(place, found)
 
-    def _charge(self, place: tuple[str, str], epsilon: float) -> float:
+    def _charge(self, place: _Place, epsilon: float) -> float:
         self._left[place] = left = self._left.get(place, math.nan) - epsilon
         if place in self._exactly:
             self._exactly[place] -= _written(epsilon)
+            self._left[place] = left = float(self._exactly[place])
         return left
 
-    def _require_exactly(self, place: tuple[str, str], told: float) -> None:
+    def _require_exactly(self, place: _Place, told: float) -> None:
         """Demand that what is left is told to the last digit: the largest float64 that is no more than it."""
         left = self._exactly.get(place)
         if left is None:
@@ -241,7 +294,9 @@ class World:
         if told != expected:
             raise Violation(f"{place[0]} is told that {told!r} is left; it is {expected!r}, rounded down")
 
-    def _require_left_now(self, answer: Any, place: tuple[str, str]) -> None:
+    def _require_left_now(self, answer: Any, place: _Place) -> None:
+        if place[2] == "releases":  # their header says what was left, and nothing of now
+            return
         left = self._left.get(place, math.nan)
         is_told = answer.HasField("epsilon_remaining_now")
         now = answer.epsilon_remaining_now if is_told else answer.epsilon_remaining
@@ -253,17 +308,30 @@ class World:
         """Say whether so much is left as should be, to a thousandth of the smallest charge that can be told apart."""
         return math.isnan(expected) or abs(found - expected) < self.about(deployment).unit / 1000
 
-    def remaining(self, caller: str, deployment: str = "") -> float:
+    def remaining(self, caller: str, deployment: str = "", account: Account = "audits") -> float:
         """Ask what a caller has left."""
-        terms = self.terms(caller, deployment)
+        terms = self.terms(caller, deployment, account)
         if not terms.answered:
-            raise Violation(f"GetTerms {terms.text}")
+            raise Violation(f"who asked for the terms {terms.text}")
         return float(terms.messages[0].epsilon_remaining)
 
-    def terms(self, caller: str, deployment: str = "") -> Seen:
+    def terms(self, caller: str, deployment: str = "", account: Account = "audits") -> Seen:
         """Ask for a caller's terms."""
-        request = GetTermsRequest(deal_id=self.about(deployment).deal)
-        return self.call(TERMS, [request.SerializeToString()], caller, deployment=deployment)
+        method, request = TERMS[account]
+        asked = request(deal_id=self.about(deployment).deal)
+        return self.call(method, [asked.SerializeToString()], caller, deployment=deployment)
+
+    def offers(self, service: Service) -> bool:
+        """Say whether the server sells this, and the deployment does; one that has not the method does not."""
+        about = self.about()
+        if service == "audit" or not (about.groups if service == "by_group" else about.releases):
+            return service == "audit"
+        if service not in self.subject.offers:
+            try:
+                self.call(_OFFERS[service], [b""], "developer")
+            except NotRun:
+                self.subject.offers[service] = False
+        return self.subject.offers.setdefault(service, True)
 
     def _dial(self, caller: str, deployment: str) -> grpc.Channel:
         target, address = self.subject.target, self.subject.address(deployment)
@@ -302,16 +370,30 @@ def closing(world: World) -> Iterator[World]:
         world.closing.close()
 
 
+def require_served(method: str, seen: Seen) -> Seen:
+    """Pass on how a call ended; a service that not every server has is not there where it is not implemented.
+
+    Raises
+    ------
+    NotRun
+    """
+    sells = next((sells for name, sells in SELLS.items() if name in method), None)
+    if sells is not None and seen.status is grpc.StatusCode.UNIMPLEMENTED:
+        raise NotRun(f"needs a server that {sells}")
+    return seen
+
+
 def _written(amount: float) -> Fraction:
     """Return an amount as it was written: the shortest decimal that reads back as it."""
     return Fraction(repr(amount))
 
 
 def lasting(answer: Any) -> Any:
-    """Return an AuditResponse without what a repeat may say otherwise."""
+    """Return an answer without what a repeat may say otherwise."""
     kept = type(answer)()
     kept.CopyFrom(answer)
-    kept.ClearField("epsilon_remaining_now")
+    if "epsilon_remaining_now" in answer.DESCRIPTOR.fields_by_name:
+        kept.ClearField("epsilon_remaining_now")
     return kept
 
 

@@ -388,6 +388,10 @@ BROKEN: dict[str, tuple[Callable[[Place], object], str]] = {
         )
         for what, entry in ENTRIES.items()
     },
+    "not valid yet": (
+        lambda place: replace(place.list, signed(place.authority, begins=timedelta(minutes=7))),
+        "not valid yet: it begins at ",
+    ),
     "overdue": (
         lambda place: replace(place.list, signed(place.authority, ends=-timedelta(hours=1))),
         "too old: a newer list was due at 20",

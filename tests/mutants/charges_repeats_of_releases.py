@@ -6,7 +6,7 @@ from dataclasses import replace
 from compliance.__main__ import main
 from compliance.ledger import Ledger
 
-KILLED_BY = "C901"
+KILLED_BY = "C301"
 
 
 def settle(self, request, answer, *how, sound=Ledger.settle, **room):

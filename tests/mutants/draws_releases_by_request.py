@@ -3,7 +3,7 @@
 from compliance.__main__ import main
 from compliance.answers import releases as release
 
-KILLED_BY = "C903"
+KILLED_BY = "C114"
 
 
 def sanitised(self, request_id, epsilon, sound=release.Release.sanitised):

@@ -4,7 +4,7 @@ from compliance.__main__ import main
 from compliance.answers import releases as release
 from compliance.mechanisms.local import seeded
 
-KILLED_BY = "C915"
+KILLED_BY = "C512"
 
 DRAW = seeded(bytes(32))
 release.system = lambda: DRAW

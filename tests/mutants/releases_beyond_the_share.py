@@ -3,7 +3,7 @@
 from compliance.__main__ import main
 from compliance.ledger import Ledger
 
-KILLED_BY = "C907"
+KILLED_BY = "C402"
 
 
 def allocate(self, dataset, developer, epsilon, delta=0.0, sound=Ledger.allocate):

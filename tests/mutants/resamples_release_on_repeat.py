@@ -3,7 +3,7 @@
 from compliance.__main__ import main
 from compliance.answers.releases import Release
 
-KILLED_BY = "C901"
+KILLED_BY = "C301"
 
 
 def encoded(self, entry):

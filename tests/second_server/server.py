@@ -521,7 +521,9 @@ def read_people(path, data):
 def not_served(policy):
     """Return what of a policy this server does not have; None where it has all."""
     audit, budget = policy["audit"], policy["budget"]
+    quotas = [its for its in policy["developers"].values() if set(its) - {"epsilon", "delta", "release"}]
     asked = {
+        "quotas": (len(quotas), 0),
         "mechanism": (audit["mechanism"], "laplace"),
         "precision": (audit.get("precision", "float64"), "float64"),
         "bounding": (audit.get("bounding", "none"), "none"),

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,9 @@ _HARMLESS = frozenset({"2.5.29.18", "2.5.29.20", "2.5.29.35", "1.3.6.1.5.5.7.1.1
 """What a list may say beside whom it revokes: its number, the issuer's other names and key, where more is told of the
 issuer. All else may mean that it leaves out some who are revoked: that it has changes alone or is a part of
 several, that there are newer changes elsewhere, or what nobody here knows."""
+
+_AHEAD = timedelta(minutes=5)
+"""By how much the clock of whoever signs lists may be ahead."""
 
 
 class RevokedError(UserError):
@@ -58,7 +61,7 @@ class Revoked:
         self._lock = threading.Lock()
         self._begun: bool = path.exists() or (before is not None and before._begun)
         self._stamp: tuple[int, ...] | None = ()
-        self._until = datetime.max.replace(tzinfo=UTC)
+        self._since, self._until = (end.replace(tzinfo=UTC) for end in (datetime.min, datetime.max))
         self._signer = ""
         self._serials: frozenset[int] | None = None
         self._problem = ""
@@ -97,8 +100,12 @@ class Revoked:
                 self._problem = str(error)
             else:
                 self._serials = frozenset(each.serial_number for each in found)
+                self._since = found.last_update_utc
                 self._until = found.next_update_utc or datetime.max.replace(tzinfo=UTC)
-        if not self._problem and self._serials is not None and self._until < datetime.now(UTC):
+        now = datetime.now(UTC)
+        if not self._problem and self._serials is not None and now + _AHEAD < self._since:
+            self._problem = f"{self._path}: not valid yet: it begins at {self._since:%Y-%m-%d %H:%M} UTC"
+        if not self._problem and self._serials is not None and self._until < now:
             self._problem = f"{self._path}: too old: a newer list was due at {self._until:%Y-%m-%d %H:%M} UTC"
         if self._problem and not before:
             LOG.error("nobody is let in: %s", self._problem)

@@ -97,7 +97,7 @@ _SERVERS = {
     "compliance": (
         "Test an AuditService. It is served already, or a command starts it on {policy}.",
         "main",
-        ["-I", "-m", "compliance", "--even-if-worthless"],
+        ["-I", "-m", "compliance"],
     ),
     "developer": (
         "Test a ModelService that serves the models of {policy}.",

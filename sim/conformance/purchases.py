@@ -1,0 +1,293 @@
+"""What every kind of step that buys something has in common, whichever service sells it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fairwall.rpc import arrays
+from fairwall.wire.rows import digest_of, order_of
+from sim.conformance import calls, law
+from sim.conformance.calls import Seen, Violation
+from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Predictions, stream_of
+from sim.conformance.world import Account, NotRun, Result, World, lasting, require_served
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One request: its header, and the predictions that follow; none where its service takes none."""
+
+    header: Any
+    predictions: NDArray[Any]
+
+    def with_header(self, *, shape: Sequence[int] = (), **changed: Any) -> Asked:
+        """Return it with other fields of its header, or with another shape told there."""
+        header = type(self.header)()
+        header.CopyFrom(self.header)
+        for name, value in changed.items():
+            if value is None:
+                header.ClearField(name)
+            elif isinstance(value, list):
+                getattr(header, name)[:] = value
+            else:
+                setattr(header, name, value)
+        if shape:
+            header.predictions.shape[:] = shape
+        return Asked(header, self.predictions)
+
+    def with_rows(self, rows: NDArray[Any]) -> Asked:
+        """Return it with other predictions, as its header says."""
+        header = type(self.header)()
+        header.CopyFrom(self.header)
+        header.predictions.CopyFrom(arrays.header_of(rows))
+        return Asked(header, np.ascontiguousarray(rows))
+
+
+class Purchase(Asks):
+    """Asks for what is charged; later steps call it `name`.
+
+    `id` stands for a request id that no other case uses; `request_id` is one word for word, which no other run may use.
+    Unless told otherwise `epsilon` is the smallest charge that the target can be asked to count. `metadata` goes beside
+    the request. With `together` so many such calls are made at the same time, each under an id of its own where they
+    are `apart`, and `answered` of them are answered. With `times` so many are made one after another, each under an id
+    of its own.
+    """
+
+    METHOD: ClassVar[str]
+    ACCOUNT: ClassVar[Account] = "audits"
+
+    name: str = ""
+    id: str = "a"
+    request_id: str | None = None
+    deal: str | None = None
+    epsilon: Number = "unit"
+    another_connection: bool = False
+    together: int = Field(default=1, ge=1)
+    apart: bool = False
+    answered: int | None = None
+    times: int = Field(default=1, ge=1)
+    expect: Expect = Expect()
+
+    @abstractmethod
+    def asked(self, world: World) -> Asked:
+        """Make the request."""
+
+    @abstractmethod
+    def messages(self, asked: Asked) -> Iterator[bytes]:
+        """Give the messages that a request is sent as."""
+
+    @abstractmethod
+    def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
+        """Look at an answer, enter what it costs, and find its noise."""
+
+    def run(self, world: World) -> None:
+        """Ask, and look at what comes."""
+        world.open_account(self.caller, self.deployment, self.ACCOUNT)
+        if self.together > 1:
+            self._run_together(world)
+            return
+        for step in self.each(world):
+            step.run_once(world)
+
+    def each(self, world: World) -> Iterator[Purchase]:  # noqa: ARG002
+        """Give the steps that this one stands for, one after another."""
+        for number in range(self.times):
+            yield self.model_copy(update={"id": f"{self.id}-{number}"} if self.times > 1 else {})
+
+    def run_once(self, world: World) -> None:
+        """Make one call."""
+        asked = self.asked(world)
+        seen = self.ask(world, asked)
+        self.expect.check_end(seen)
+        result = self.check_answer(world, asked, seen) if seen.answered else Result(seen)
+        world.require_numbers(self.caller, self.deployment, seen, asked.header.epsilon, self.ACCOUNT)
+        self._compare(world, result)
+        if self.name:
+            world.results[self.name] = result
+
+    def ask(self, world: World, asked: Asked) -> Seen:
+        """Send a request as this step has it, and wait for its end."""
+        return require_served(self.METHOD, calls.finish(self.METHOD, self.start(world, asked)))
+
+    def start(self, world: World, asked: Asked) -> Any:
+        """Begin to send a request."""
+        channel = world.channel(self.caller, self.deployment, another=self.another_connection)
+        return calls.start(channel, self.METHOD, list(self.messages(asked)), **self.sent_with())
+
+    def named(self, world: World) -> str:
+        """Return the request id."""
+        return world.request_id(self.id) if self.request_id is None else self.request_id
+
+    def spends(self, world: World) -> float:
+        """Return the epsilon that is offered."""
+        return world.number(self.epsilon, self.caller, self.deployment, self.ACCOUNT)
+
+    def _run_together(self, world: World) -> None:
+        own = [{"id": f"{self.id}-{number}"} if self.apart else {} for number in range(self.together)]
+        steps = [self.model_copy(update=each) for each in own]
+        world.channel(self.caller, self.deployment)
+        answers: dict[str, Any] = {}
+        ends = together(world, steps)
+        for _, each, seen in ends:
+            if not seen.answered:
+                self.expect.check_end(seen)
+                continue
+            if repeated(answers.setdefault(each.header.request_id, seen)) != repeated(seen):
+                raise Violation("one request at the same time got several answers")
+        count = sum(seen.answered for _, _, seen in ends)
+        if count != (self.together if self.answered is None else self.answered):
+            raise Violation(f"{count} of {self.together} calls at the same time were answered")
+        told = {key: self.told(seen) for key, seen in answers.items()}
+        world.enter_together(self.caller, self.deployment, told, self.ACCOUNT)
+
+    def told(self, seen: Seen) -> Any:
+        """Return what an answer tells of its cost."""
+        return seen.messages[0]
+
+    def _compare(self, world: World, result: Result) -> None:
+        if self.expect.same_as:
+            earlier = world.results[self.expect.same_as]
+            if replace(result.seen, messages=()) != replace(earlier.seen, messages=()):
+                raise Violation(f"a call {result.seen.text}, and {earlier.seen.text} before")
+            if repeated(result.seen) != repeated(earlier.seen):
+                raise Violation("the same request got another answer")
+        if self.expect.unlike:
+            earlier = world.results[self.expect.unlike]
+            if result.noise is None or earlier.noise is None:
+                raise NotRun("needs the table of the test set")
+            law.require_unrelated(result, earlier)
+
+
+class Predicted(Purchase):
+    """Asks about predictions.
+
+    Of its messages (`parts`) "half" is half of the chunks' bytes, "byte" one more, and "empty" no part. The text of
+    `unknown` goes into fields of the header that the protocol does not have. With `each_person` it is made once a
+    person, with this prediction about that person. `rows` says whose digest goes along, of ids, or of ids and public
+    columns; predictions are in the order of the ids then.
+    """
+
+    PART: ClassVar[type[Message]]
+
+    predictions: Predictions = Predictions()
+    header: Header = Header()
+    parts: tuple[Part, ...] = ("header", "chunks")
+    chunk_bytes: int = Field(default=1 << 20, ge=1)
+    unknown: str = ""
+    each_person: float | None = None
+    rows: Literal["", "ids", "table", "others", "other columns", "cut"] = ""
+
+    @abstractmethod
+    def head(self, world: World) -> Any:
+        """Make the header, but for what is told of predictions."""
+
+    def each(self, world: World) -> Iterator[Purchase]:
+        """Give the steps that this one stands for, one after another."""
+        if self.each_person is None:
+            yield from super().each(world)
+            return
+        for person in sampled(world, range(world.about(self.deployment).people)):
+            changed = self.predictions.model_copy(update={"put": ((-1, person, self.each_person),)})
+            yield self.model_copy(update={"predictions": changed, "id": f"{self.id}-{person}"})
+
+    def asked(self, world: World) -> Asked:
+        """Make the request."""
+        predictions = self.predictions.make(world, self.deployment)
+        head = self.head(world)
+        head.predictions.CopyFrom(self.header.of(predictions, world, self.deployment))
+        if self.rows:
+            digest, order = self._rows(world)
+            head.rows_digest = digest
+            predictions = np.ascontiguousarray(predictions[:, order])
+        return Asked(head, predictions)
+
+    def in_the_order_of_the_deal(self, world: World, asked: Asked) -> NDArray[np.float64]:
+        """Return a request's predictions as its people are: they are sent in the order of ids if a digest is."""
+        predictions = asked.predictions.astype(np.float64)
+        if asked.header.rows_digest:
+            predictions = predictions[:, np.argsort(self._rows(world)[1])]
+        return predictions
+
+    def check_rows(self, asked: Asked, answer: Any) -> None:
+        """Demand that an answer says whether rows were compared."""
+        if asked.header.rows_digest and not answer.HasField("rows_compared"):
+            raise NotRun("needs a server that knows its rows by ids")
+        if answer.HasField("rows_compared") and answer.rows_compared != bool(asked.header.rows_digest):
+            raise Violation("an answer does not say whether rows were compared")
+
+    def messages(self, asked: Asked) -> Iterator[bytes]:
+        """Give the messages that a request is sent as."""
+        data = arrays.to_message(asked.predictions).data
+        part: Any = self.PART
+        return stream_of(
+            self.parts, self._first(asked), data, self.chunk_bytes, lambda chunk: part(predictions_chunk=chunk)
+        )
+
+    def _first(self, asked: Asked) -> bytes:
+        """Write the first message of a call, with fields that the protocol does not have where a case has some."""
+        data = asked.header.SerializeToString()
+        for number in range(8, 16) if self.unknown else ():
+            # A string field that the protocol does not have (audits go on at 16): its tag, its length, its bytes.
+            data += bytes([number << 3 | 2, len(self.unknown)]) + self.unknown.encode()
+        part: Any = self.PART
+        return bytes(part(header=type(asked.header).FromString(data)).SerializeToString())
+
+    def _rows(self, world: World) -> tuple[bytes, NDArray[np.intp]]:
+        """Return the digest that goes along, and the order of the ids."""
+        known = world.subject.target.rows(self.deployment or world.deployment)
+        if known is None:
+            raise NotRun("needs a deployment whose rows have ids")
+        ids, public = known
+        order = order_of(ids)
+        match self.rows:
+            case "others":
+                ids = [*ids[:-1], b"somebody else"]
+                return digest_of(ids, order_of(ids)), order
+            case "other columns":
+                return digest_of(ids, order, {name: values[::-1] for name, values in public.items()}), order
+            case "cut":
+                return digest_of(ids, order)[:16], order
+            case _:
+                return digest_of(ids, order, public if self.rows == "table" else None), order
+
+
+def sampled(world: World, places: Sequence[int]) -> Sequence[int]:
+    """Take all places on a service of which whole cases are about single ones, and one of seven on the others."""
+    return places if world.service == "audit" else [*places[::-_ONE_OF]]
+
+
+_ONE_OF = 7
+
+
+def together(world: World, steps: Sequence[Purchase]) -> list[tuple[Any, Asked, Seen]]:
+    """Ask for each step's purchase, all at the same time, and wait for all ends."""
+    asked = [step.asked(world) for step in steps]
+    started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
+    ends = [calls.finish(step.METHOD, call) for step, call in zip(steps, started, strict=True)]
+    return list(zip(steps, asked, ends, strict=True))
+
+
+def again(world: World, caller: str, steps: Sequence[Purchase], before: Sequence[Seen], when: str) -> None:
+    """Ask all that was asked before again: what was answered is answered alike, and all is charged in some order."""
+    answers = {}
+    for step, earlier in zip(steps, before, strict=True):
+        asked = step.asked(world)
+        seen = step.ask(world, asked)
+        step.expect.check_end(seen)
+        if earlier.answered and repeated(earlier) != repeated(seen):
+            raise Violation(f"what was answered {when} is answered otherwise")
+        answers[asked.header.request_id] = step.told(seen)
+    world.enter_together(caller, "", answers, steps[0].ACCOUNT)
+
+
+def repeated(seen: Seen) -> list[Any]:
+    """Return an answer without what a repeat may say otherwise, and without where its chunks break."""
+    chunks = [each.encoded_chunk for each in seen.messages if each.DESCRIPTOR.fields_by_name.get("encoded_chunk")]
+    return [*map(lasting, seen.messages[: 1 if chunks else None]), b"".join(chunks)]

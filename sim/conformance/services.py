@@ -1,0 +1,138 @@
+"""The services that sell something, and the same step on another one of them: a rule of one is a rule of all.
+
+A case is written for audits. On another service it asks for what is most like them: with the same caller, id, epsilon,
+predictions and end. What has no like there, such as a threshold, is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from fairwall.laws.metric import METRICS
+from sim.conformance.audits import Audit, AuditModels
+from sim.conformance.by_group import BY_GROUP, COUNTED_MIN, ByGroup, GroupTerms
+from sim.conformance.purchases import Predicted, Purchase
+from sim.conformance.releases import Release, ReleaseTerms
+from sim.conformance.terms import Terms
+from sim.conformance.vocabulary import Expect
+from sim.conformance.world import Service
+
+Bought: TypeAlias = Annotated[Audit | ByGroup | Release, Field(discriminator="do")]
+
+_SELLS = {Audit.METHOD: "audit", BY_GROUP: "by_group"}
+"""By method: what a step is called that asks a part of it. A release is asked for in one message."""
+
+_TERMS = {
+    "audit": "AuditService/GetTerms",
+    "by_group": "GroupService/GetGroupTerms",
+    "release": "ReleaseService/GetReleaseTerms",
+}
+_METHODS = {"audit": Audit.METHOD, "by_group": BY_GROUP, "release": Release.METHOD}
+
+_MEASURES = {"eo": "true_positive_rate", "fpr": "false_positive_rate", "oad": "accuracy"}
+"""Of decisions; by metric, without its sign."""
+
+_OF_ANY = frozenset(
+    {
+        *("CALLER_UNKNOWN", "CALLER_NOT_ALLOWED", "DEADLINE_MISSING", "TOO_MANY_CALLS", "BUDGET_EXHAUSTED"),
+        *("LEDGER_UNAVAILABLE", "REQUEST_ID_INVALID", "DEAL_UNKNOWN", "QUOTA_EXHAUSTED", "INTERNAL"),
+    }
+)
+"""What is refused whatever is asked for; every other reason is one of predictions."""
+
+
+def asking(method: str, own: dict[str, Any]) -> Predicted | None:
+    """Make a step that asks a method for predictions' worth; None for a method that takes none."""
+    kinds: dict[str, type[Predicted]] = {"audit": Audit, "by_group": ByGroup}
+    name = _SELLS.get(method)
+    return None if name is None else kinds[name].model_validate({"do": name, **own})
+
+
+def on(service: Service, step: Any) -> Any:
+    """Return a step as it is on a service; None where there is nothing like it."""
+    if service == "audit":
+        return step
+    match step:
+        case AuditModels():
+            return None
+        case Audit():
+            return _counted(step) if service == "by_group" else _released(step)
+        case Terms():
+            own = {name: getattr(step, name) for name in ("name", "caller", "deployment", "expect")}
+            own["caller"] = _caller(service, step.caller)
+            return (
+                GroupTerms(do="group_terms", **own)
+                if service == "by_group"
+                else ReleaseTerms(do="release_terms", **own)
+            )
+    changed: dict[str, Any] = {}
+    for name in type(step).model_fields:
+        value = getattr(step, name)
+        if name == "method":
+            changed[name] = _method(service, value)
+            if changed[name] is None:
+                return None
+        elif name in ("request", "call") and not isinstance(value, dict):
+            changed[name] = on(service, value)
+            if changed[name] is None:
+                return None
+        elif name == "requests" and isinstance(value, tuple):
+            changed[name] = tuple(one for each in value if (one := on(service, each)) is not None)
+            if not changed[name]:
+                return None
+        elif name == "caller":
+            changed[name] = _caller(service, value)
+        elif name == "callers":
+            changed[name] = tuple(_caller(service, each) for each in value)
+        elif name == "answer":
+            changed[name] = {key: told for key, told in value.items() if key in ("epsilon_remaining", "status")}
+    return step.model_copy(update=changed)
+
+
+def _method(service: Service, method: str) -> str | None:
+    """Return the method that is like one of audits; None where there is none."""
+    if method == _METHODS["audit"]:
+        return _METHODS[service]
+    if method.endswith(_TERMS["audit"]):
+        return method.replace(_TERMS["audit"], _TERMS[service])
+    return None if "AuditService" in method else method
+
+
+def _caller(service: Service, caller: str) -> str:
+    """Who spends a share of audits has a share of its own for counts, which are charged to the same account."""
+    return caller.replace("spender-", "counter-") if service == "by_group" else caller
+
+
+def _counted(step: Audit) -> ByGroup | None:
+    if step.threshold is not None or step.metric == "not allowed":
+        return None
+    own = {name: getattr(step, name) for name in Predicted.model_fields}
+    if isinstance(step.epsilon, float) and 1e-12 <= step.epsilon < COUNTED_MIN:
+        own["epsilon"] = COUNTED_MIN
+    own |= {"caller": _caller("by_group", step.caller), "expect": _plain(step.expect)}
+    return ByGroup(do="by_group", measures=_measures(step), **own)
+
+
+def _measures(step: Audit) -> tuple[str | int, ...] | None:
+    if isinstance(step.metric, int):
+        return (step.metric,)
+    metric = (step.metric or "sp").removeprefix("abs_")
+    are_decisions = step.predictions.are_decisions and not 0 < (step.each_person or 0) < 1
+    if are_decisions or (metric in METRICS and METRICS[metric].binary):
+        return (_MEASURES.get(metric, "selection_rate"),)
+    return ("scoring_rate",) if metric == "sp" else ("mean_score", "scoring_rate")
+
+
+def _released(step: Audit) -> Release | None:
+    about_predictions = not set(step.expect.refused) <= _OF_ANY
+    bounded = isinstance(step.epsilon, str) and not step.epsilon.startswith(("unit", "remaining"))
+    if about_predictions or bounded or step.unknown:
+        return None
+    own = {name: getattr(step, name) for name in Purchase.model_fields}
+    return Release(do="release", **own | {"expect": _plain(step.expect)})
+
+
+def _plain(expect: Expect) -> Expect:
+    return expect.model_copy(update={"interval": False, "probability": None})
