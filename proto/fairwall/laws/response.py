@@ -142,7 +142,7 @@ def chernoff(
     level : float
         Above 0 and below 1.
     """
-    squares = np.maximum((counted * weights**2).sum(axis=1), 1e-300) * float(chances @ off**2)
+    squares = np.maximum((counted * weights**2).sum(axis=1), 1e-30) * float(chances @ off**2)
     best = np.full(len(counted), np.inf)
     if not squares.any():
         return np.zeros(len(counted))
