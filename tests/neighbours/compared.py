@@ -25,7 +25,7 @@ Leak: TypeAlias = Callable[[pytest.MonkeyPatch], object]
 
 
 def first_difference(drawn: Drawn, folder: Path, leak: Leak | None = None) -> tuple[Any, Any] | None:
-    """Return what the two worlds show where they differ first; None where nothing differs.
+    """Return what the two worlds show where they differ first; None where nothing differs, or one is not served.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ def first_difference(drawn: Drawn, folder: Path, leak: Leak | None = None) -> tu
     """
     here, tape = played(drawn, 0, folder, Tape(Seeded(np.random.default_rng(7))), leak)
     there, _ = played(drawn, 1, folder, Tape(Seeded(np.random.default_rng(8)), tape.drawn), leak)
-    pairs = zip_longest(here, there)
+    pairs = zip_longest(here, there) if here and there else ()
     return next((pair for pair in pairs if pair[0] != pair[1]), None)
 
 
 def played(drawn: Drawn, number: int, folder: Path, tape: Tape, leak: Leak | None = None) -> tuple[list[Any], Tape]:
-    """Play one world; all that is seen of it, and what was asked of noise."""
+    """Play one world; all that is seen of it, nothing if its start is refused, and what was asked of noise."""
     world = World(_prepared(drawn, number, folder))
     with ExitStack() as playing:
         patch = playing.enter_context(pytest.MonkeyPatch.context())
@@ -53,12 +53,15 @@ def played(drawn: Drawn, number: int, folder: Path, tape: Tape, leak: Leak | Non
             playing.enter_context(entered)
         try:
             world.start()
+        except UserError:
+            return [], tape
+        try:
             with collected(world):
                 for happen in drawn.events:
                     happen(world)
             world.look(draws=drawn.is_whole)
             world.service.ledger.close()
-        except UserError as error:  # a start that is refused is seen, too
+        except UserError as error:  # the service has come to an end
             world.seen.append(str(error))
         expectation.expect.cache_clear()  # of few draws, and of this world
     return [*world.seen, ("noise", *tape.asked)], tape

@@ -204,6 +204,8 @@ def _neighbour(rng: np.random.Generator, people: Table, who: int, policy: dict[s
         # Mostly to the other side: all but one value of the protected column are one group.
         across = [value for value in others if "a" in (value, before)]
         other[column][who] = rng.choice(across if across and rng.random() < 0.8 else others)
+    if data["missing"] == "drop" and rng.random() < 0.1:  # a service that does not refuse to start tells who it was
+        other[data["protected"]][who] = ""
     return other
 
 

@@ -176,10 +176,10 @@ def another_policy_is_refused_where_groups_are_small(patch: pytest.MonkeyPatch) 
 
 def whoever_lacks_a_group_is_left_out(patch: pytest.MonkeyPatch) -> None:
     def audited(data: Any, name: str, table: Any, sound: Any = loading._audited) -> Any:
-        left_out = (
-            loading.missing(name, table, data.protected) if data.missing == "drop" else np.zeros(len(table), bool)
-        )
-        return sound(data, name, table) & ~left_out
+        looked_at = [column for column in (data.label, data.protected) if column not in data.impute]
+        if data.missing == "refuse" or not looked_at:
+            return sound(data, name, table)
+        return ~np.any([loading.missing(name, table, column) for column in looked_at], axis=0)
 
     patch.setattr(loading, "_audited", audited)
 
