@@ -59,6 +59,19 @@ def check_names(policies: Sequence[Policy]) -> None:
             raise PolicyError(f"datasets: two of them, or of what they release, are called {name} in the ledger")
 
 
+def check_released(policies: Sequence[Policy]) -> None:
+    """Refuse to sell with noise what answers about the same file tell without: ids, labels and what may be compared."""
+    for policy, other in product(policies, repeat=2):
+        release, data = policy.release, other.data
+        if release is None or release.source.resolve() != data.source.resolve():
+            continue
+        for column in release.columns.keys() & {data.id, data.label, *data.public}:
+            raise PolicyError(
+                f"release.columns.{column}: answers about {other.data_name} tell it without noise (data.id, data.label "
+                "or data.public): leave it out there or here"
+            )
+
+
 def check_change(before: Policies, after: Policies) -> None:
     """Refuse a policy that a running service cannot take up: it listens, and writes its ledger, where it did.
 

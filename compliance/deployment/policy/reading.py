@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from compliance.deployment.policy.checks import check_names, first, problems, unfit_texts
+from compliance.deployment.policy.checks import check_names, check_released, first, problems, unfit_texts
 from compliance.deployment.policy.schema import Policies, Policy, PolicyError
 from fairwall import toml
 from fairwall.files import require_end
@@ -46,6 +46,7 @@ def parse(content: bytes, path: Path) -> Policies:
         parts = _by_dataset(values) if several else {"": values}
         policies = [_policy(part, path.parent, f"datasets.{name}." * several) for name, part in parts.items()]
         check_names(policies)
+        check_released(policies)
     except PolicyError as error:
         raise PolicyError(f"{path}: {error}") from None
     datasets = {policy.data_name: policy for policy in policies}

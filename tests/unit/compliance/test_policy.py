@@ -636,6 +636,26 @@ def test_keys_about_rows_that_do_not_fit_are_refused(tmp_path: Path, values: Val
     assert refused(tmp_path, values).startswith(why)
 
 
+@pytest.mark.parametrize(
+    ("data", "column"),
+    [({"id": "person"}, "person"), ({"id": "person", "public": ["income"]}, "income"), ({"label": "income"}, "income")],
+)
+def test_what_answers_tell_without_noise_is_not_sold_with_noise(
+    tmp_path: Path, values: Values, data: Values, column: str
+) -> None:
+    values["data"] |= data
+    releasing(columns={column: ["1", "2"]}, source="../" + tmp_path.name + "/loans.csv")(values)
+    why = f"release.columns.{column}: answers about loans tell it without noise"
+    assert refused(tmp_path, values).startswith(why)
+    place = values.pop("deployment")
+    seller = {**values, "data": {**values["data"], "label": "repaid", "id": "number", "public": []}}
+    asked = {**values, "release": {**RELEASE, "source": "others.csv"}}
+    both = {"deployment": place, "datasets": {"cards": seller, "loans": asked}}
+    assert refused(tmp_path, both).startswith(why)
+    seller["release"]["source"] = "others.csv"
+    reading.read(written(tmp_path, both))
+
+
 LACKING = {"row2": "p2,,1,2", "row3": "p3,a,,3", "row8": "p8,,,8", "row9": "p9,b,1,"}
 
 

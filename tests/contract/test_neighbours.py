@@ -1,0 +1,113 @@
+"""With the outputs of noise fixed, nothing that leaves a service differs between neighbours, whatever is asked.
+
+Policies, data sets that differ in one person's protected values, and sequences of calls are drawn. What is compared is
+all of it: answers, intervals, charges, refusals, what is said to be revealed, log, telemetry, ledger and signed page;
+and what noise was asked for. So a difference is a leak beside noisy numbers, whose laws other tests look at.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compliance.answers.groups import METRIC as BY_GROUP
+from compliance.ledger.accountant import FREE
+from compliance.ledger.entries import Entry
+from compliance.noise.sampling import Seeded
+from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.mechanisms import BY_GROUP as COUNTS
+from fairwall.laws.metric import METRICS
+from fairwall.rpc import journal
+from fairwall.rpc.access import CALLERS
+from sim.deployment.certificates import write
+from tests.neighbours.compared import first_difference, played
+from tests.neighbours.drawn import DEPLOYABLE, draw
+from tests.neighbours.outputs import Tape
+from tests.neighbours.world import NAME
+from tests.twins.leaks import LEAKS
+
+METHODS = {path.rpartition("/")[2] for path in CALLERS if path.startswith("/fairwall.compliance.")} - {"SumByGroup"}
+"""All but what belongs to a game alone."""
+
+REFUSING = {"AuditModels", "HandModel", "Tabulate"}
+"""Those that no deployment answers: it has no features, takes no model and has no study's table."""
+
+LAWS = {
+    *("laplace", "gaussian", "cauchy", "cube", "bernoulli", "bernoulli_exp", "integers", "permutation"),
+    *("turned", "balanced", "sanitise", "digest"),
+}
+REASONS = {
+    *("CALLER_NOT_ALLOWED", "DEAL_UNKNOWN", "REQUEST_MALFORMED", "REQUEST_ID_INVALID", "REQUEST_ID_REUSED"),
+    *("METRIC_UNKNOWN", "METRIC_NOT_ALLOWED", "EPSILON_INVALID", "QUERIES_OUT_OF_RANGE"),
+    *("PREDICTIONS_SHAPE", "PREDICTIONS_NOT_FINITE", "PREDICTIONS_OUT_OF_RANGE", "PREDICTIONS_NOT_BINARY"),
+    *("ROWS_DIFFER", "NO_FEATURES", "BUDGET_EXHAUSTED", "QUOTA_EXHAUSTED"),
+}
+
+TOGETHER = 20
+"""Sequences of a case."""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """Where worlds are played: in memory if there is such a disk, for a ledger waits for the disk at every record."""
+    memory = Path("/dev/shm")  # noqa: S108
+    place = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+    write(place / "certificates", NAME, ["alice", "bob"], 1)
+    yield place
+    shutil.rmtree(place)
+
+
+def differences(seeds: Iterable[int], folder: Path, *, is_whole: bool = False) -> dict[int, object]:
+    """Play sequences; what differs, by the seed of those in which anything does."""
+    found = ((seed, first_difference(draw(seed, is_whole=is_whole), folder)) for seed in seeds)
+    return {seed: difference for seed, difference in found if difference is not None}
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("first", range(0, 100 * TOGETHER, TOGETHER))
+def test_neighbours_differ_in_nothing_but_noisy_numbers(first: int, folder: Path) -> None:
+    assert differences(range(first, first + TOGETHER), folder) == {}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(30))
+def test_nor_in_what_is_said_at_the_start_and_in_the_page(seed: int, folder: Path) -> None:
+    assert differences([seed], folder, is_whole=True) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(200))
+def test_nor_in_ten_thousand_other_sequences(case: int, folder: Path) -> None:
+    assert differences((secrets.randbits(40) for _ in range(50)), folder) == {}
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_service_that_leaks_is_found_out(leak: str, folder: Path) -> None:
+    assert any(first_difference(draw(seed), folder, LEAKS[leak]) for seed in range(200))
+
+
+@pytest.mark.check
+def test_what_is_asked_comes_to_all_that_a_service_does(folder: Path) -> None:
+    asked, answered, refused, laws, bought = set[str](), set[str](), set[str](), set[str](), list[Entry]()
+    for seed in range(300):
+        seen, tape = played(draw(seed), 0, folder, Tape(Seeded(np.random.default_rng(seed))))
+        bought += [each for each in seen if isinstance(each, Entry)]
+        laws |= {law for law, *_ in tape.asked}
+        calls = [line[3] for line in seen if isinstance(line, tuple) and line[0] == journal.LOG.name]
+        asked |= {call["method"].rpartition("/")[2] for call in calls}
+        answered |= {call["method"].rpartition("/")[2] for call in calls if call["outcome"] == "answered"}
+        refused |= {call["reason"] for call in calls if call["outcome"] == "refused"}
+    assert answered == METHODS - REFUSING
+    assert asked == METHODS
+    assert refused == REASONS
+    assert laws == LAWS
+    assert {each.request.metric for each in bought} == {*METRICS, BY_GROUP, "release"}
+    assert {each.request.mechanism for each in bought} == {*DEPLOYABLE, *LOCAL_LAWS, COUNTS} - {"recommended"}
+    assert any(each.request.loss == FREE for each in bought)
