@@ -106,7 +106,7 @@ class World:
         policy = read(self.folder / "policy.toml")
         place = policy.deployment
         data = load_all(policy)
-        found = [(each.policy, list(worth.worths(each.policy, each.records))) for each in data]
+        found = [(each, list(worth.worths(each.policy, each.records))) for each in data]
         ledger = open_ledger(policy, data)
         deployed = Deployed(admitted(policy), Writable(ledger), credentials_of(policy)[1])
         self.service = Service(self.folder / "policy.toml", policy, ledger, Running(place.ledger), deployed)
@@ -115,8 +115,8 @@ class World:
         self.service._register(methods)  # type: ignore[arg-type]
         self._gate, self._handlers = _Gate(NAME, deployed, None), methods.handlers
         for each, its in found:
-            logging.getLogger("compliance").info("%s", each.summary)
-            worth.say(each, its)
+            logging.getLogger("compliance").info("%s", each.policy.summary)
+            worth.say(each.policy, each.records, its)
 
     def reload(self, text: str) -> None:
         """Have another policy read, as by SIGHUP; one that is not put in force is taken back."""
