@@ -56,7 +56,7 @@ class Release(Purchase):
     METHOD: ClassVar[str] = SANITISE
     ACCOUNT: ClassVar[Account] = "releases"
 
-    do: Literal["release"]
+    do: Literal["release"] = "release"
 
     def asked(self, world: World) -> Asked:
         """Make the request."""

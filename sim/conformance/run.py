@@ -68,7 +68,7 @@ def run(
         yield _outcome(case, end, known, began)
 
 
-_SELLS = {"audit": "answers audits", "by_group": "counts by group", "release": "releases attributes"}
+_SELLS = {"audit": "answers audits", "by_group": "counts by group", "sanitise": "releases attributes"}
 
 _Course: TypeAlias = Generator[float, None, tuple[Verdict, str]]
 """The course of a case: the times that it waits for, and what came of it."""

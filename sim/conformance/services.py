@@ -27,9 +27,9 @@ _SELLS = {Audit.METHOD: "audit", BY_GROUP: "by_group"}
 _TERMS = {
     "audit": "AuditService/GetTerms",
     "by_group": "GroupService/GetGroupTerms",
-    "release": "ReleaseService/GetReleaseTerms",
+    "sanitise": "ReleaseService/GetReleaseTerms",
 }
-_METHODS = {"audit": Audit.METHOD, "by_group": BY_GROUP, "release": Release.METHOD}
+_METHODS = {"audit": Audit.METHOD, "by_group": BY_GROUP, "sanitise": Release.METHOD}
 
 _MEASURES = {"eo": "true_positive_rate", "fpr": "false_positive_rate", "oad": "accuracy"}
 """Of decisions; by metric, without its sign."""
@@ -131,7 +131,7 @@ def _released(step: Audit) -> Release | None:
     if about_predictions or bounded or step.unknown:
         return None
     own = {name: getattr(step, name) for name in Purchase.model_fields}
-    return Release(do="release", **own | {"expect": _plain(step.expect)})
+    return Release(**own | {"expect": _plain(step.expect)})
 
 
 def _plain(expect: Expect) -> Expect:

@@ -211,7 +211,7 @@ class Timed(Words):
         began = time.perf_counter()
         seen: Any = step.ask(world, asked)
         took = time.perf_counter() - began
-        if seen.answered != (world.service == "release" or self.predictions != "not a number"):
+        if seen.answered != (world.service == "sanitise" or self.predictions != "not a number"):
             raise Violation(f"a call {seen.text}")
         return took
 

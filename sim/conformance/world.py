@@ -29,7 +29,7 @@ from sim.conformance.target import Deployment, People
 SECONDS = 20.0
 """The deadline of a call that should succeed."""
 
-Service: TypeAlias = Literal["audit", "by_group", "release"]
+Service: TypeAlias = Literal["audit", "by_group", "sanitise"]
 """What sells something."""
 
 Account: TypeAlias = Literal["audits", "releases"]
@@ -44,7 +44,7 @@ TERMS: dict[Account, tuple[str, Any]] = {
 SELLS = {"GroupService/": "counts by group", "ReleaseService/": "releases attributes"}
 """What not every server does, by the service."""
 
-_OFFERS = {"by_group": "/fairwall.compliance.v1.GroupService/GetGroupTerms", "release": TERMS["releases"][0]}
+_OFFERS = {"by_group": "/fairwall.compliance.v1.GroupService/GetGroupTerms", "sanitise": TERMS["releases"][0]}
 
 _Place: TypeAlias = tuple[str, str, Account]
 """Whose account: the caller's, of a deployment."""
