@@ -374,6 +374,14 @@ def test_a_budget_is_reckoned_for_the_smallest_group_and_not_for_the_range_of_sh
     assert budget_of(tmp_path, values, 5)[1] == total
 
 
+def test_the_page_says_what_the_example_s_budget_gives_away() -> None:
+    policy = read(EXAMPLE / "policy.toml")
+    told = "\n".join(
+        line for _, line in worth.told(policy, load(policy)[0], []) if "budgets" in line or "who is who" in line
+    )
+    assert f"```text\n{told}\n```" in (EXAMPLE.parent / "serving.md").read_text()
+
+
 def test_tables_and_releases_of_the_same_people_are_counted(tmp_path: Path, values: Values) -> None:
     values["audit"]["mechanism"] = "counts"
     alone = budget_of(tmp_path, values, 20)[1]
