@@ -153,7 +153,7 @@ def _policy(rng: np.random.Generator, mechanism: str, rules: Sequence[str]) -> d
         },
         "release": {
             "source": "people.csv",
-            "columns": {"race": ["x", "y", "z", "?"], "sex": ["f", "m"]},
+            "columns": perhaps(race=["x", "y", "z", "?"]) | {"sex": ["f", "m"]},
             "protocol": str(rng.choice(list(LOCAL_LAWS))),
             "epsilon": 5.0,
         },
