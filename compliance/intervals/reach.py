@@ -41,6 +41,8 @@ _COARSER = 1.02
 _FEW = 1000.0
 """Up to this deviation whole numbers of discrete Gaussian noise are added up one by one."""
 
+_DOUBLINGS = 200
+
 _SEED = 2014
 _DRAWS = 20_000
 _SURER = 6.2
@@ -126,8 +128,12 @@ def _solved(size: Size, law: Additive, weights: NDArray[np.float64], level: floa
             return found
         within = _independent(law, weights[:, np.newaxis] * values, chances)
     low, high = np.zeros(weights.size), np.full(weights.size, noise_reach(law, level))
-    while (short := within(high) < level).any():
+    for _ in range(_DOUBLINGS):
+        if not (short := within(high) < level).any():
+            break
         low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+    else:
+        raise ValueError(f"noise on N0 is within reach less often than {level:g}")
     # The logarithm of what lies beyond is nearly straight.
     missed = [np.log(np.maximum(1 - within(end), 1e-300)) for end in (low, high)]
     for _ in range(40):
