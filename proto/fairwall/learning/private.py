@@ -2,8 +2,9 @@
 
 A step adds up the gradients of the rows of a Poisson batch, each scaled down to norm ``clip`` at most, adds Gaussian
 noise of standard deviation ``noise * clip`` to the sum, and divides by the expected size of a batch. The neighbour
-relation is: one record is added or removed. The noise comes from a seeded generator in floating point: good for
-studying the defence, not for releasing a model trained on people's data.
+relation is: one record adds nothing in one of two tables of as many, since rates follow from how many there are. The
+noise comes from a seeded generator in floating point: good for studying the defence, not for releasing a model trained
+on people's data.
 
 Adaptive clipping (Andrew et al., NeurIPS 2021) lets the clipping norm follow a quantile of the gradients' norms. The
 count of rows below the norm, less 1/2 per row so that a row weighs 1/2 at most, is released with noise of its own, of
@@ -59,8 +60,8 @@ class Private:
 def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, beside: float = 0.0) -> float:
     """Find the least noise multiplier with which so many Poisson-subsampled steps are (epsilon, delta)-private.
 
-    By the privacy loss distribution of the subsampled Gaussian mechanism, adding or removing one record, discretised
-    pessimistically (Doroshenko et al., PoPETs 2022); to 1e-3, on the safe side.
+    By the privacy loss distribution of the subsampled Gaussian mechanism, where one record adds something or nothing,
+    discretised pessimistically (Doroshenko et al., PoPETs 2022); to 1e-3, on the safe side.
 
     Parameters
     ----------

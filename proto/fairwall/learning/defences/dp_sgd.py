@@ -12,7 +12,7 @@ from fairwall.learning.training import train as fit
 
 
 def train(task: Task) -> Ensemble:
-    """Train on G_b with (epsilon, delta) spent; the neighbour relation is one record more or less."""
+    """Train on G_b with (epsilon, delta) spent; one record adds something, or nothing."""
     split, settings = task.split, task.settings
     recipe = replace(settings.private_recipe, layers=settings.recipe.layers)
     batches, noises = [], []
