@@ -188,9 +188,9 @@ LEAKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     leak.__name__: leak
     for leak in (
         tables_cost_less_of_uneven_groups,
-        narrower_intervals_for_even_groups,
-        small_groups_are_refused,
         whoever_lacks_a_group_is_left_out,
+        small_groups_are_refused,
+        narrower_intervals_for_even_groups,
         free_answers_are_exact,
         facts_hold_exact_sizes,
         the_exact_gaps_choose,
