@@ -84,8 +84,8 @@ def facts_hold_exact_sizes(patch: pytest.MonkeyPatch) -> None:
 def the_exact_gaps_choose(patch: pytest.MonkeyPatch) -> None:
     def chosen(self: Any, *given: Any, sound: Any = Recommended.chosen) -> Any:
         question = given[5]
-        unfair = question is not None and question.metric != "di" and np.abs(question.gaps()).max() > 0.2
-        return LaplaceMechanism() if unfair else sound(self, *given)
+        is_odd = question is not None and question.metric != "di" and 1000 * np.abs(question.gaps()).max() % 2 > 1
+        return LaplaceMechanism() if is_odd else sound(self, *given)
 
     patch.setattr(Recommended, "chosen", chosen)
 
