@@ -84,8 +84,8 @@ def facts_hold_exact_sizes(patch: pytest.MonkeyPatch) -> None:
 def the_exact_gaps_choose(patch: pytest.MonkeyPatch) -> None:
     def chosen(self: Any, *given: Any, sound: Any = Recommended.chosen) -> Any:
         question = given[5]
-        unfair = question is not None and question.metric != "di" and np.abs(question.gaps()).max() > 0.2
-        return LaplaceMechanism() if unfair else sound(self, *given)
+        is_odd = question is not None and question.metric != "di" and 1000 * np.abs(question.gaps()).max() % 2 > 1
+        return LaplaceMechanism() if is_odd else sound(self, *given)
 
     patch.setattr(Recommended, "chosen", chosen)
 
@@ -188,9 +188,9 @@ LEAKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     leak.__name__: leak
     for leak in (
         tables_cost_less_of_uneven_groups,
-        narrower_intervals_for_even_groups,
-        small_groups_are_refused,
         whoever_lacks_a_group_is_left_out,
+        small_groups_are_refused,
+        narrower_intervals_for_even_groups,
         free_answers_are_exact,
         facts_hold_exact_sizes,
         the_exact_gaps_choose,
