@@ -29,7 +29,8 @@ a sum of weights c_i times e_i has, for every theta > 0 (Chernoff),
 
     P(|sum| >= q) <= 2 exp(sum over i of max(psi(theta |c_i|), psi(-theta |c_i|)) - theta q).
 
-`chernoff` is the least q, over some theta, for which that is what a level leaves.
+`chernoff` is the least q, over some theta, for which that is what a level leaves. Where hardly anybody is turned over
+it is what the sum is if nobody is, so long as that is as likely as the level.
 
 **The error of a gap** follows from the people who are turned over: K1 ~ Bin(n1, p) of the advantaged and K0 ~ Bin(n0,
 p) of the disadvantaged. Then N~ = n1 - K1 + K0, and V~ loses the values of K1 people drawn without replacement from the
@@ -47,6 +48,8 @@ from numpy.typing import NDArray
 
 COPIES_MAX = 10
 """As many copies are combined: their outcomes are gone through."""
+
+_EXPONENT_MAX = 600.0
 
 _MULTIPLES = 2.0 ** (np.arange(-6, 2) / 2)
 """What theta is tried, in multiples of what is best for normal laws."""
@@ -142,13 +145,15 @@ def chernoff(
     level : float
         Above 0 and below 1.
     """
-    squares = np.maximum((counted * weights**2).sum(axis=1), 1e-30) * float(chances @ off**2)
-    best = np.full(len(counted), np.inf)
-    if not squares.any():
-        return np.zeros(len(counted))
+    squares = np.maximum((counted * weights**2).sum(axis=1) * float(chances @ off**2), 1e-30)
+    usual = int(np.argmax(chances))
+    nobody = counted.sum(axis=1) * math.log(max(float(chances[usual]), 1e-300)) >= math.log(level)
+    best = np.where(nobody, (counted * weights).sum(axis=1) * abs(float(off[usual])), np.inf)
     missed, logs = math.log(2 / (1 - level)), np.log(np.maximum(chances, 1e-300))
     for multiple in _MULTIPLES:
         theta = multiple * np.sqrt(2 * missed / squares)
+        # Beyond that the bound is no better for a larger theta, and its exponentials would overflow.
+        theta = np.minimum(theta, _EXPONENT_MAX / np.maximum(weights.max(axis=1), 1e-30))
         x = (theta[:, np.newaxis] * weights)[..., np.newaxis] * off
         psi = np.maximum(*(np.logaddexp.reduce(side * x + logs, axis=-1) for side in (1, -1)))
         best = np.minimum(best, ((counted * psi).sum(axis=1) + missed) / theta)

@@ -165,7 +165,7 @@ def test_the_size_of_what_is_kept_tells_nothing_of_the_groups_or_the_noise(mecha
 
 def test_facts_are_read_as_they_were_written() -> None:
     facts = {"a": np.array([[0.1, -3.0]]), "b": np.array([7], np.uint16), "c": np.empty(0)}
-    read = cases._decode((cases._encode(facts),))
+    read = cases.facts_of((cases._encode(facts),))
     for name, values in facts.items():
         assert (read[name].dtype, read[name].tolist()) == (values.dtype, values.tolist())
 
