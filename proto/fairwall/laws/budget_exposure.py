@@ -149,6 +149,7 @@ def most_by_budget(people: int, least: int, epsilon: float, delta: float = 0.0) 
     return min(1.0, 0.5 + apart / 2, third)
 
 
+@lru_cache(maxsize=1024)
 def revealed_by_budget(offer: Offer, epsilon: float) -> float:
     """Return the balanced accuracy of the best attack known here that spends a whole budget, at the worst split of it.
 
@@ -158,7 +159,7 @@ def revealed_by_budget(offer: Offer, epsilon: float) -> float:
     if epsilon > _SURE or most >= 1:
         return most
     ways = [way for each in _prices(offer, epsilon) for way in _ways(offer, each)]
-    ways.sort(key=lambda way: epsilon / way.epsilon * distance(_alone(offer, way)) ** 2)
+    ways.sort(key=lambda way: epsilon / way.epsilon * distance(_at_once(offer, way)) ** 2)
     together = {way: _spent(offer, way, epsilon, 1.0) for way in ways[-_SCREENED:]}
     best = sorted(together, key=lambda way: together[way])[-_TRIED:]
     found = max((_found_by(offer, way, epsilon) for way in best), default=one_person(offer.released))
@@ -211,6 +212,12 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
         return [cells] if cells > 1 else []
     most = offer.queries * (1 if kind == "gaps" else find_metric(offer.metric).sums_a_stratum)
     return sorted({most} | {4**i for i in range(most.bit_length()) if 4**i < most})
+
+
+@lru_cache(maxsize=4096)
+def _at_once(offer: Offer, way: _Way) -> float:
+    """Return what one batch reveals by itself of people of whom nothing is found out yet: enough to screen ways."""
+    return min(told_apart([_look(offer, way, 1.0)]), one_person(way.epsilon, offer.delta))
 
 
 @lru_cache(maxsize=4096)

@@ -64,7 +64,6 @@ def largest_alpha(beta: float, epsilon: float) -> float:
     return min(2 * math.sinh(e / 2), 2 * math.sqrt(math.exp(beta) * product))
 
 
-@lru_cache(maxsize=256)
 def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES) -> Tuning:
     """Choose smoothness and scale from public numbers.
 
@@ -80,10 +79,15 @@ def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEF
         For which group shares the noise is to be small, and g.
     """
     require_batch(queries, epsilon)
-    found = find_metric(metric)
-    if not found.bounded:
+    if not find_metric(metric).bounded:
         raise ValueError(f"one person can move metric {metric} without limit")
-    e = min(epsilon / queries, _EXPONENT_MAX)
+    return _tuned(metric, n, min(epsilon / queries, _EXPONENT_MAX), shares)
+
+
+@lru_cache(maxsize=1024)
+def _tuned(metric: str, n: int, e: float, shares: Shares) -> Tuning:
+    """Choose them for what one query may spend."""
+    found = find_metric(metric)
     g, enough = shares.minimum_group, least_stratum(shares.minimum_group)
     exact = len(found.parts) == 1 and n >= enough
     flips = _flips("sp" if not exact else metric, max(n, enough), g)
