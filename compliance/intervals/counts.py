@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.interval import LEVEL, Ends
+from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, LAST_BITS, Part, gaps_of_part, gaps_of_parts
 from compliance.intervals.reach import Additive, Size, of_draws, of_sums
 from fairwall.laws.metric import Metric
+from fairwall.laws.quantiles import LEVEL
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,23 +47,17 @@ biased (sample-and-aggregate) have nothing to give here, and get no interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.cube import CubeNoise
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
+from fairwall.laws.noise import Law
+from fairwall.laws.quantiles import INVERSES, noise_reach
 from fairwall.laws.shares import DEFAULT_SHARES
-
-LEVEL = 0.95
-"""With what probability, at least, an answer's guaranteed interval holds the exact gap, whoever is who.
-
-A likely one is believed to, under a prior."""
 
 PRIOR = ((0.85, 0.1), (0.15, 0.4))
 """The prior on the population's gap, 0.85 N(0, 0.1^2) + 0.15 N(0, 0.4^2): weights and standard deviations."""
@@ -77,21 +71,6 @@ _POINTS = 300
 
 Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """The low and the high ends of many intervals, shape (m,) each."""
-
-
-def noise_reach(law: Law, level: float = LEVEL) -> float:
-    """Return what noise is at most, either way, with a probability of the level.
-
-    Raises
-    ------
-    ValueError
-        For a level out of range, or a law without known quantiles.
-    """
-    if not 0 < level < 1:
-        raise ValueError("the level must be above 0 and below 1")
-    if isinstance(law, CubeNoise):
-        return law.reach(level)
-    return float(_quantiles(law, np.array([(1 + level) / 2]))[0])
 
 
 def within_range(low: NDArray[np.float64], high: NDArray[np.float64], metric: str) -> Ends:
@@ -217,7 +196,7 @@ def probability_above(
     """
     from scipy.special import ndtr
 
-    if type(law) not in _INVERSES:
+    if type(law) not in INVERSES:
         raise ValueError(f"{type(law).__name__} noise is not known")
     if math.isnan(answer):
         return math.nan
@@ -256,33 +235,3 @@ def _seen(
     widths[[0, -1]] /= 2
     weights: NDArray[np.float64] = np.exp(logs - logs.max()) * widths
     return gaps, weights
-
-
-def _quantiles(law: Law, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    if type(law) not in _INVERSES:
-        raise ValueError(f"the quantiles of {type(law).__name__} noise are not known")
-    return law.scale * _INVERSES[type(law)](probabilities) if law.scale else np.zeros(probabilities.shape)
-
-
-def _laplace(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    inverse: NDArray[np.float64] = -np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5))
-    return inverse
-
-
-def _gaussian(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.special import ndtri
-
-    inverse: NDArray[np.float64] = ndtri(u)
-    return inverse
-
-
-def _cauchy(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    inverse: NDArray[np.float64] = np.tan(math.pi * (u - 0.5))
-    return inverse
-
-
-_INVERSES: dict[type, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
-    Laplace: _laplace,
-    Gaussian: _gaussian,
-    Cauchy: _cauchy,
-}

@@ -55,8 +55,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.interval import LEVEL, Ends
+from compliance.intervals.interval import Ends
 from fairwall.laws.metric import Metric
+from fairwall.laws.quantiles import LEVEL
 
 BEYOND = 0.001
 """How often N0's noise may lie beyond the N that are looked at."""

@@ -24,10 +24,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.interval import noise_reach
 from compliance.intervals.inversion import BEYOND, Reach
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Gaussian, Laplace
+from fairwall.laws.quantiles import distribution, noise_reach
 
 Additive: TypeAlias = Laplace | Gaussian | CubeNoise
 """The laws of noise on N0 and on sums."""
@@ -152,7 +152,7 @@ def _solved(size: Size, law: Additive, weights: NDArray[np.float64], level: floa
 def _independent(
     law: Additive, shift: NDArray[np.float64], chances: NDArray[np.float64]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    below = _distribution(law)
+    below = distribution(law)
 
     def within(q: NDArray[np.float64]) -> NDArray[np.float64]:
         inside: NDArray[np.float64] = (below(q[:, np.newaxis] - shift) - below(-q[:, np.newaxis] - shift)) @ chances
@@ -195,7 +195,7 @@ def _noise_on_size(size: Size) -> tuple[NDArray[np.float64], NDArray[np.float64]
     law, reach = size.law, size.reach
     if not law.scale:
         return np.zeros(1), np.ones(1)
-    below = _distribution(law)
+    below = distribution(law)
     if not size.whole:
         edges = reach * np.concatenate([np.arange(1, 64) / 256, np.geomspace(0.25, 1.0, 64)])
         return edges, np.diff(2 * below(edges) - 1, prepend=0.0)
@@ -249,19 +249,3 @@ def of_draws(
             sums = np.abs(weights @ drawn)
         found.append(np.quantile(np.where(np.isnan(sums), np.inf, sums), order, method="higher"))
     return np.array(found) + rounded
-
-
-def _distribution(law: Additive) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return P(noise <= x)."""
-    scale = law.scale
-    match law:
-        case Laplace():
-            return lambda x: np.where(x < 0, 0.5 * np.exp(-np.abs(x) / scale), 1 - 0.5 * np.exp(-np.abs(x) / scale))
-        case Gaussian():
-            from scipy.special import ndtr
-
-            return lambda x: np.asarray(ndtr(x / scale))
-        case CubeNoise():
-            return law.distribution
-        case _:
-            raise ValueError(f"{type(law).__name__} noise is not known")

@@ -19,9 +19,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.interval import LEVEL, Ends
+from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, Part, Reach, gaps_of_part, gaps_of_parts
 from fairwall.laws.metric import Metric
+from fairwall.laws.quantiles import LEVEL
 from fairwall.laws.response import chernoff, mean_of_copies, turned_law
 
 _BINS = 64

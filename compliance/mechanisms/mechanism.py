@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.interval import Ends, noise_reach
+from compliance.intervals.interval import Ends
 from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
 from compliance.records.metrics import gaps
@@ -19,6 +19,7 @@ from compliance.records.people import Records
 from fairwall.laws.batch import AskedBatch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
+from fairwall.laws.quantiles import noise_reach
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
 
 Facts: TypeAlias = Mapping[str, NDArray[Any]]
@@ -110,7 +111,7 @@ class Release:
     facts : Facts
         What else the batch has bought: later batches of the account get it back and pay nothing for it.
     low, high : ndarray of float64 or None
-        Between what numbers the exact gaps lie with a probability of at least `compliance.intervals.interval.LEVEL`
+        Between what numbers the exact gaps lie with a probability of at least `fairwall.laws.quantiles.LEVEL`
         each, shape (m,), whoever is who; computed from what is released and from public numbers alone. They may lie
         outside the metric's range. None where no such numbers are known.
     likely : Ends or None

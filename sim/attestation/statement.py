@@ -17,10 +17,10 @@ from typing import Any
 import fairwall
 from compliance.answers.audits import intervals_of, values_of
 from compliance.answers.groups import METRIC as BY_GROUP
-from compliance.intervals.interval import LEVEL
 from compliance.ledger.accountant import FREE, Budget, Loss
 from compliance.ledger.entries import LOST, Entry, Terms
 from compliance.ledger.file import Inspection
+from fairwall.laws.quantiles import LEVEL
 from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
 
 _POINTS = 40

@@ -12,17 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairwall.laws.batch import AskedBatch, kept
-from fairwall.laws.counts import laplace_scales
-from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
+from fairwall.laws.cube import coordinates
 from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Laplace
+from fairwall.laws.noise import Law
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.purchases import Purchase, planned, predicted, predicted_with
 from fairwall.laws.response import turning_probability
 from fairwall.laws.standings import SHRUNK, Promise, choose, standings
-from fairwall.laws.widths import half_width
+from fairwall.laws.widths import half_width, noise_on_gaps, noise_on_sums
 
 _TIE = 1.03
 """Predictions of errors this close say nothing of which is less."""
@@ -189,38 +188,31 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
 
     Noise counts as Gaussian noise with the same median of its size would.
     """
-    metric, m, epsilon, shares = batch.metric, batch.queries, allowance.epsilon, allowance.limit.shares
+    m, epsilon, shares = batch.queries, allowance.epsilon, allowance.limit.shares
     errors = []
     for stratum in batch.strata:
         # Of two parts the first stands for both.
-        n, means, centred, of_size = stratum.people, stratum.means[:m], stratum.centred[:m], 0.0
-        public = MECHANISM_LAWS[name.removesuffix(SHRUNK)]
-        if public.noise_on == "gaps":
-            n0 = min(max(shares.minimum_group, round(SHARE * n)), n - shares.minimum_group)
-            proxy = metric if find_metric(metric).of_means else "abs_sp"
-            law = public.error(Batch(proxy, n0, n - n0, m, epsilon, shares=shares))
-            assert law is not None
-            noise = (law.median_abs() / _MEDIAN * SHARE * (1 - SHARE) * n) ** 2
+        n, centred, of_size = stratum.people, stratum.centred[:m], 0.0
+        mechanism = name.removesuffix(SHRUNK)
+        if MECHANISM_LAWS[mechanism].noise_on == "gaps":
+            law = noise_on_gaps(batch, stratum, mechanism, epsilon, 0.0, shares)
+            noise = (_size(law) * SHARE * (1 - SHARE) * n) ** 2
         elif name == RESPONSE:
             p = turning_probability(epsilon)
             of_person = p * (1 - p) / max((1 - 2 * p) ** 2, _LEAST)
             noise, of_size = of_person * float((centred**2).sum(axis=1).mean()), of_person * n
-        elif name == _CUBE:
-            told = coordinates(stratum.inside[:m], 2.0**-20)
-            scales = cube_scales(len(told.steps), epsilon)
-            of_one = (CubeNoise(scales.scale, max(scales.sides, 1)).median_abs() / _MEDIAN) ** 2
-            of_size = of_one if scales.size is None else (Laplace(scales.size).median_abs() / _MEDIAN) ** 2
-            noise = float((told.halves**2 * of_one + (means - told.centres) ** 2 * of_size).mean())
         else:
-            of_counts = laplace_scales(m * find_metric(metric).sums_a_stratum, epsilon)
-            of_size, of_sums = (
-                (Laplace(scale).median_abs() / _MEDIAN) ** 2 for scale in (of_counts.size, of_counts.sums)
-            )
-            noise = of_sums + float(((means - 0.5) ** 2).mean()) * of_size
+            of_size, of_sums = noise_on_sums(stratum, mechanism, epsilon, 0.0, _size, m)
+            noise = float(of_sums.mean())
         squares, _ = directions_of(centred @ centred.T)
         variances = variances_with_noise(squares, m, noise, n) if shrinks else [noise] * len(STRUCTURES)
         errors.append(predicted_error(variances, of_size, n))
     return sum(errors) / len(errors)
+
+
+def _size(law: Law) -> float:
+    """Return the deviation of Gaussian noise of the same median."""
+    return law.median_abs() / _MEDIAN
 
 
 _LEAST = 1e-30

@@ -25,9 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.groups import SUM_STEP, balanced
-
-LEVEL = 0.95
-"""How often an interval holds the exact number, at least."""
+from fairwall.laws.quantiles import LEVEL
 
 FOUR_FIFTHS = 0.8
 

@@ -47,6 +47,7 @@ from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch, MechanismLaw
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.quantiles import LEVEL
 from fairwall.laws.response import chernoff, noisy_sums, response_estimates, turned_law, turning_probability
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
@@ -59,7 +60,6 @@ Promise: TypeAlias = Literal["likely", "guaranteed"]
 """By what is chosen: the least error, or the least half-width of an interval that holds whoever is who."""
 
 _SURER = 1.5
-_LEVEL = 0.95
 _SEED = 2012
 _NUMBERS = 200
 _BATCHES_MIN = 10
@@ -188,7 +188,7 @@ def _half_width(plan: _Plan, name: str, reach: float) -> float:
     n, turned = plan.n, turned_law([turning_probability(plan.epsilon)])
     found = []
     for world in _WORLDS:
-        ((q,),) = [chernoff(np.full((1, 1), n), np.full((1, 1), math.sqrt(world.variance)), *turned, _LEVEL)]
+        ((q,),) = [chernoff(np.full((1, 1), n), np.full((1, 1), math.sqrt(world.variance)), *turned, LEVEL)]
         found += [q * n / (n0 * (n - n0)) for n0 in plan.shares.counts(n)]
     return float(np.mean(np.minimum(found, 1.0)))
 
@@ -239,7 +239,7 @@ def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> Iterator[NDArray
             batches = _batches(plan, n0, world, generator, joined=joined)
             truth = np.abs(batches.gaps) if absolute else batches.gaps
             errors = np.abs(np.clip(answers(batches, generator), low, high) - truth)
-            of_all = np.median(errors), np.mean(errors), np.sqrt(np.mean(errors**2)), np.quantile(errors, _LEVEL)
+            of_all = np.median(errors), np.mean(errors), np.sqrt(np.mean(errors**2)), np.quantile(errors, LEVEL)
             told.append([float(one) for one in of_all])
     return (np.reshape(of, (-1, len(_WORLDS))) for of in np.transpose(told))
 

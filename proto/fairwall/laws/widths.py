@@ -1,11 +1,11 @@
-"""How wide guaranteed intervals of a batch's answers will be, by its predictions: nobody looks at A.
+"""How far noise will move a batch's gaps, and how wide guaranteed intervals will be; nobody looks at A.
 
 An interval is as wide as the noise on N0 and on a sum moves a gap, to first order: nu' e0 and e1, over h = N0 N1 / n
 (`compliance.intervals.inversion`). The reaches of both are put together as of independent errors, at `SHARE`.
 """
 
 import math
-from statistics import NormalDist
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
 from fairwall.laws.posterior import SHARE
+from fairwall.laws.quantiles import LEVEL, noise_reach
 from fairwall.laws.response import chernoff, turned_law, turning_probability
 from fairwall.laws.shares import Shares
-
-LEVEL = 0.95
 
 
 def half_width(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, shares: Shares) -> float:
@@ -32,46 +31,76 @@ def half_width(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, 
     law = MECHANISM_LAWS[mechanism]
     if law.interval is None or law.interval.is_posterior or law.is_choice:
         return math.inf
-    m, found = batch.queries, []
+    found = []
     for stratum in batch.strata:
-        n, least = stratum.people, shares.minimum_group
-        n0 = min(max(least, round(SHARE * n)), n - least)
         if law.noise_on == "gaps":
-            proxy = batch.metric if find_metric(batch.metric).of_means else "abs_sp"
-            noise = law.error(Batch(proxy, n0, n - n0, m, epsilon, delta, shares=shares))
-            assert noise is not None, "what adds noise has a law"
-            found.append(_reach(noise))
+            found.append(noise_reach(noise_on_gaps(batch, stratum, mechanism, epsilon, delta, shares)))
+            continue
+        if law.noise_on == "attributes":
+            values, turned = stratum.inside, turned_law([turning_probability(epsilon)])
+            people = np.full((len(values), 1), float(stratum.people))
+            reaches = chernoff(people, values.std(axis=1, keepdims=True), *turned, LEVEL)
         else:
-            of_sums = _reach_of_sums(stratum, mechanism, epsilon, delta)
-            found.append(float(np.mean(of_sums)) * n / (n0 * (n - n0)))
+            _, squares = noise_on_sums(stratum, mechanism, epsilon, delta, noise_reach)
+            reaches = np.sqrt(squares)
+        n0, n = _smaller_group(stratum, shares), stratum.people
+        found.append(float(np.mean(reaches)) * n / (n0 * (n - n0)))
     return sum(found) / len(found)
 
 
-def _reach_of_sums(stratum: Stratum, mechanism: str, epsilon: float, delta: float) -> NDArray[np.float64]:
-    """Return how far noise moves each model's sum, N0's part included, shape (models,)."""
-    values, k, of_one = stratum.inside, len(stratum.values), MECHANISM_LAWS[mechanism]
-    if of_one.noise_on == "attributes":
-        turned, ones = turned_law([turning_probability(epsilon)]), np.ones((len(values), 1))
-        return chernoff(stratum.people * ones, values.std(axis=1, keepdims=True), *turned, LEVEL)
-    if of_one.noise_on == "cube":
+def noise_on_gaps(
+    batch: AskedBatch, stratum: Stratum, mechanism: str, epsilon: float, delta: float, shares: Shares
+) -> Law:
+    """Return the law of the noise on each gap of a stratum, of a mechanism that adds it there."""
+    n0 = _smaller_group(stratum, shares)
+    proxy = batch.metric if find_metric(batch.metric).of_means else "abs_sp"
+    about = Batch(proxy, n0, stratum.people - n0, batch.queries, epsilon, delta, shares=shares)
+    law = MECHANISM_LAWS[mechanism].error(about)
+    assert law is not None, "what adds noise has a law"
+    return law
+
+
+def noise_on_sums(
+    stratum: Stratum,
+    mechanism: str,
+    epsilon: float,
+    delta: float,
+    size_of: Callable[[Law], float],
+    models: int | None = None,
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the squared size of the noise on N0, and of that on each sum, the part of N0's in it included.
+
+    Parameters
+    ----------
+    mechanism : str
+        One that adds noise to N0 and to sums, by its own law for each or by one cube.
+    size_of : callable
+        What counts as a law's size, such as `noise_reach`.
+    models : int, optional
+        How many of the first sums to look at; all where it is left out.
+
+    Returns
+    -------
+    tuple of float and ndarray of float64
+        The latter in the shape of the sums, (models,).
+    """
+    values, means, k = stratum.inside[:models], stratum.means[:models], len(stratum.values)
+    if MECHANISM_LAWS[mechanism].noise_on == "cube":
         told = coordinates(values, 2.0**-20)
         cube = cube_scales(len(told.steps), epsilon)
-        of_cube = CubeNoise(cube.scale, max(cube.sides, 1)).reach(LEVEL)
-        of_size = of_cube if cube.size is None else _reach(Laplace(cube.size))
-        return np.hypot(told.halves * of_cube, (stratum.means - told.centres) * of_size)
-    kind: type[Laplace | Gaussian] = Gaussian if of_one.needs_delta else Laplace
-    scales = (
-        gaussian_scales(k, gaussian_multiplier(epsilon, delta)) if of_one.needs_delta else laplace_scales(k, epsilon)
-    )
-    return np.hypot(_reach(kind(scales.sums)), (stratum.means - 0.5) * _reach(kind(scales.size)))
+        of_one = size_of(CubeNoise(cube.scale, max(cube.sides, 1))) ** 2
+        of_size = of_one if cube.size is None else size_of(Laplace(cube.size)) ** 2
+        return of_size, told.halves**2 * of_one + (means - told.centres) ** 2 * of_size
+    kind: type[Laplace | Gaussian]
+    if MECHANISM_LAWS[mechanism].needs_delta:
+        scales, kind = gaussian_scales(k, gaussian_multiplier(epsilon, delta)), Gaussian
+    else:
+        scales, kind = laplace_scales(k, epsilon), Laplace
+    of_size, of_sums = (size_of(kind(scale)) ** 2 for scale in (scales.size, scales.sums))
+    return of_size, of_sums + (means - 0.5) ** 2 * of_size
 
 
-def _reach(law: Law) -> float:
-    """Return what noise is at most, either way, at the level."""
-    match law:
-        case CubeNoise():
-            return law.reach(LEVEL)
-        case Gaussian():
-            return law.scale * NormalDist().inv_cdf((1 + LEVEL) / 2)
-        case _:
-            return -law.scale * math.log(1 - LEVEL)
+def _smaller_group(stratum: Stratum, shares: Shares) -> int:
+    """Return how many are taken to be disadvantaged: `SHARE` of the people, as far as groups may be so small."""
+    n, least = stratum.people, shares.minimum_group
+    return min(max(least, round(SHARE * n)), n - least)

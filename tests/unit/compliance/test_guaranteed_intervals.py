@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from compliance.intervals import reach as reaches
 from compliance.intervals.counts import CentredSums, intervals
-from compliance.intervals.interval import LEVEL
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
@@ -25,6 +24,7 @@ from compliance.records.people import Records
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace
+from fairwall.laws.quantiles import LEVEL, distribution
 
 _EQUAL = 800
 """Equally likely noises on a sum: coverage is exact to a part in so many."""
@@ -34,14 +34,14 @@ def quantiles(law: Additive) -> NDArray[np.float64]:
     """Return equally likely values of a law."""
     share = (np.arange(_EQUAL) + 0.5) / _EQUAL
     x = law.scale * np.sinh(np.linspace(-8, 8, 20_001))
-    return np.interp(share, reaches._distribution(law)(x), x)
+    return np.interp(share, distribution(law)(x), x)
 
 
 def noise_on_size(law: Additive) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return whole numbers and how likely each is as noise on N0: as drawn, or, of a cube, rounded."""
     k = np.arange(-np.ceil(12 * law.scale) - 3, np.ceil(12 * law.scale) + 4)
     if isinstance(law, CubeNoise):
-        below = reaches._distribution(law)
+        below = distribution(law)
         return k, below(k + 0.5) - below(k - 0.5)
     weights = np.exp(-np.abs(k) / law.scale if isinstance(law, Laplace) else -0.5 * (k / law.scale) ** 2)
     return k, weights / weights.sum()

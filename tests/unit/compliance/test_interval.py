@@ -9,9 +9,7 @@ import pytest
 from compliance.intervals import interval
 from compliance.intervals.counts import possible_gaps, possible_sums
 from compliance.intervals.interval import (
-    LEVEL,
     PRIOR,
-    noise_reach,
     probabilities_above,
     probability_above,
     sampling_deviations,
@@ -26,6 +24,7 @@ from compliance.records.people import Records
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
+from fairwall.laws.quantiles import LEVEL, noise_reach
 
 LAWS = [Laplace(0.05), Gaussian(0.05), Cauchy(0.02)]
 
