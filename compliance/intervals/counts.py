@@ -141,6 +141,9 @@ def possible_gaps(
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ends.append(mean0 / mean1)
-    # For each N0 a gap falls as sum0 grows, and a ratio rises.
-    upper, lower = ends if metric.bounded else ends[::-1]
+    # For each N0 a gap falls as sum0 grows, and a ratio rises; that of nobody to nobody may be any.
+    if metric.bounded:
+        upper, lower = ends
+    else:
+        lower, upper = (np.where(np.isnan(end), told, end) for end, told in zip(ends, (0.0, np.inf), strict=True))
     return lower.min(axis=1) - LAST_BITS, upper.max(axis=1) + LAST_BITS

@@ -17,7 +17,7 @@ from compliance.intervals import reach as reaches
 from compliance.intervals.counts import CentredSums, intervals
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -183,3 +183,17 @@ def test_a_policy_that_wants_guarantees_is_never_answered_without_one() -> None:
     bought = likely.release(question, NO_FACTS, 0.5, 0.0, Seeded(np.random.default_rng(1))).facts
     assert likely.is_free(bought, 0.5, question)
     assert not sure.is_free(bought, 0.5, question)
+
+
+@pytest.mark.parametrize("metric", ["sp", "di", "ppv", "eodds_sum"])
+@pytest.mark.parametrize("name", ["counts", "cube", "counts-gaussian", "randomized-response"])
+def test_whatever_a_model_predicts_its_interval_is_one(name: str, metric: str) -> None:
+    groups = np.repeat([0, 1, 1, 1], 5).astype(np.uint8)
+    records = Records((np.arange(20) % 2).astype(np.uint8), groups, ("sp", metric))
+    rows = np.array([np.zeros(20), np.ones(20), np.arange(20) == 0, np.arange(20) == 19, np.arange(20) != 0, groups])
+    question, delta = Question(metric, rows.astype(np.float64), records), 1e-6 if name == "counts-gaussian" else 0.0
+    for epsilon in (1e-3, 0.5, 6.0, 40.0):
+        for draw in range(3):
+            noise = Seeded(np.random.default_rng(draw))
+            for low, high in ends_of(MECHANISMS[name].release(question, NO_FACTS, epsilon, delta, noise)):
+                assert (low <= high).all()
