@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
-from fairwall.laws.budget_exposure import TABLES, Offer
+from fairwall.laws.budget_exposure import TABLES, Offer, that_tell_most
 from fairwall.laws.choice import CELLS, CELLS_FROM
 from fairwall.laws.exposure import Limit, is_known, revealed
 from fairwall.laws.metric import find_metric
@@ -65,19 +64,21 @@ def offers(
     """
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     least, most, delta = batch
-    names: tuple[str, ...] = (inner.name,)
+    sold: tuple[Mechanism, ...] = (inner,)
     if isinstance(inner, Recommended):
-        # Where cells may answer they tell more than a cube does, of the same limit and the same epsilon.
-        left_out = CubeMechanism.name if queries_max >= CELLS_FROM else CELLS
-        names = tuple(each.name for each in inner.candidates(delta) if each.name != left_out)
-    if not all(is_known(name) for name in names):
+        sold = tuple(each for each in inner.candidates(delta) if each.name != CELLS or queries_max >= CELLS_FROM)
+    if not all(is_known(each.name) for each in sold):
         return []
-    names += (TABLES,) if by_group else ()
-    about = {(metric, records.exposed(metric) // len(find_metric(metric).strata)) for metric in records.metrics}
-    return [
-        Offer(names, metric, people, queries_max, limit, least, most, delta, isinstance(inner, Recommended), released)
-        for metric, people in sorted(about)
-    ]
+
+    chooses, found = isinstance(inner, Recommended), []
+    for metric in sorted(records.metrics):
+        people = records.exposed(metric) // len(find_metric(metric).strata)
+        names = tuple(each.name for each in sold if each.refuses(metric, least, delta) is None)
+        if chooses:
+            names = that_tell_most(names, people, limit.shares.allowed(people)[0])
+        names += (TABLES,) if by_group else ()
+        found.append(Offer(names, metric, people, queries_max, limit, least, most, delta, chooses, released))
+    return found
 
 
 def exposure_about(

@@ -166,10 +166,12 @@ def say(policy: Policy, records: Records, found: list[Worth]) -> None:
 def told(policy: Policy, records: Records, found: list[Worth]) -> Iterator[tuple[int, str]]:
     """Tell what answers of a data set will be worth, and give away: lines, each with the log's level."""
     name, models = policy.data_name, batch_of(policy)
-    yield logging.INFO, f"{name}: 95% interval, ~ where not guaranteed (median error), at epsilon {spendable(policy):g}"
+    yield logging.INFO, f"{name}: 95% interval (median error) at epsilon {spendable(policy):g}"
     yield logging.INFO, f"{name}: {'metric':<10} {'one model':<19} {models} in a batch"
-    for worth in found:
-        yield logging.INFO, f"{name}: {worth.metric:<10} {_figures(worth.one):<19} {_figures(worth.batch)}"
+    rows = [f"{worth.metric:<10} {_figures(worth.one):<19} {_figures(worth.batch)}" for worth in found]
+    yield from ((logging.INFO, f"{name}: {row}") for row in rows)
+    if any("~" in row for row in rows):
+        yield logging.INFO, f"{name}: ~ is a likely interval, where none is guaranteed"
     for worth in found:
         for count, expected in {1: worth.one, models: worth.batch}.items():
             if _is_worthless(expected):

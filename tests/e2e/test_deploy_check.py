@@ -35,7 +35,7 @@ def test_it_says_what_answers_will_be_worth_and_leaves_nothing_behind(place: Pat
     assert (done.returncode, done.stderr) == (0, "")
     summary, heading, columns, *metrics, revealed, proved, kept = done.stdout.splitlines()
     assert summary.startswith("loans: metrics sp, eo; mechanism recommended; epsilon 4; developers alice")
-    assert heading == "loans: 95% interval, ~ where not guaranteed (median error), at epsilon 2"
+    assert heading == "loans: 95% interval (median error) at epsilon 2"
     assert columns.split()[1:4] == ["metric", "one", "model"]
     assert [line.split()[1] for line in metrics] == ["sp", "eo"]
     assert re.search(

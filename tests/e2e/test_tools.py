@@ -197,8 +197,8 @@ def test_the_page_s_answer_is_logged(own: Served) -> None:
     assert (run.returncode, run.stderr) == (0, "")
     logged = {line[0]: line[1:] for line in json.loads(run.stdout)}
     assert list(logged) == [
-        *("audit_sp_gap", "audit_sp_low", "audit_sp_high", "audit_epsilon_charged", "audit_epsilon_remaining"),
-        "audit_sp_request",
+        *("audit_sp_gap", "audit_sp_low", "audit_sp_high", "audit_sp_likely_low", "audit_sp_likely_high"),
+        *("audit_epsilon_charged", "audit_epsilon_remaining", "audit_sp_request"),
     ]
     (gap, step), (low, _), (high, _) = (logged[f"audit_sp_{name}"] for name in ("gap", "low", "high"))
     assert step == 0

@@ -70,6 +70,9 @@ _STEPS, _PARTS, _PARTS_MAX = (*range(13), 16, 20, 24, 28), 4, 256
 _SCREENED, _TRIED = 12, 3
 """How many splits are put together, those that tell most batch by batch; in how many who is found out is left out."""
 
+_MANY, _SEVERAL = 150, 3
+"""From so many people on in a stratum, and in the smaller group, is known which mechanism tells most within a limit."""
+
 _RESPONSE_FROM = 1.0
 """Below this epsilon `recommended` never takes randomised response: counts that are moved towards no gap err less."""
 
@@ -166,6 +169,23 @@ def revealed_by_budget(offer: Offer, epsilon: float) -> float:
     return min(found, most)
 
 
+def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, ...]:
+    """Return, of mechanisms that answer within one limit, those that an attacker would ask: the others tell less.
+
+    Cells tell more than a cube does, and a cube more than noise of their own on sums and on gaps: tried out, see its
+    test, and not proved. Of few people, of groups of one or two, and of groups that have to be equal, anything may.
+    """
+    kind = {name: TABLES if name == TABLES else MECHANISM_LAWS[name].noise_on for name in names}
+    if people < _MANY or not _SEVERAL <= least <= people / 3:
+        return tuple(names)
+    tell_less: tuple[str, ...] = ("sums", "gaps", "blocks")
+    if "cells" in kind.values():
+        tell_less += ("cube",)
+    elif "cube" not in kind.values():
+        tell_less = ()
+    return tuple(name for name in names if kind[name] not in tell_less)
+
+
 def _found_by(offer: Offer, way: _Way, epsilon: float) -> float:
     return found_out(lambda n, _: _spent(offer, way, epsilon, n / offer.people), offer.people, offer.least)
 
@@ -181,9 +201,11 @@ def budget_that_keeps(offers: Sequence[Offer], accuracy: float) -> float | None:
 
 
 def _prices(offer: Offer, epsilon: float) -> set[float]:
-    """Return what batches may cost that are looked at."""
+    """Return what batches may cost that are looked at; mostly the same for every budget, so that looks are shared."""
     most = min(epsilon, offer.epsilon_max)
-    found = {most * 2.0 ** (-step / 4) for step in _STEPS} | {epsilon / parts for parts in range(1, _PARTS + 1)}
+    highest = math.floor(math.log2(most) * _PARTS)
+    found = {most} | {2.0 ** ((highest - step) / _PARTS) for step in _STEPS}
+    found |= {epsilon / parts for parts in range(1, _PARTS + 1)}
     if 0.5 < offer.limit.accuracy < 1:
         found.add(math.log(offer.limit.accuracy / (1 - offer.limit.accuracy)))  # from where on a limit binds
     least = max(offer.epsilon_min, epsilon / _PARTS_MAX)

@@ -215,9 +215,9 @@ def of_cells(n: int, n0: int, cells: int, epsilon: float) -> float:
 
 
 def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> Look:
-    """Return the look of noisy counts of so many cells of equal size, at least two."""
+    """Return the look of noisy counts of so many cells of equal size, at least two; of one person each at least."""
     scale = cells_scale(epsilon) * math.sqrt(1 - 1 / cells)
-    _, with_one, without = _counts(n, n // cells, n0)
+    _, with_one, without = _counts(n, max(1, n // cells), n0)
     most = math.ceil(_FAR * scale)
     noise = np.exp(-np.abs(np.arange(-most, most + 1)) / scale)
     noise /= noise.sum()

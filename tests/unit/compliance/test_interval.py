@@ -414,7 +414,7 @@ def test_what_counts_claim_is_true_at_least_as_often(name, metric, epsilon, thre
 def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(name, epsilon, metric):
     """Of 1,000 answers 94% hold but for 1 time in 300 where 96% do, 95% but for 1 in 12: seeded, as everything here."""
     generator = np.random.default_rng(21)
-    held, surely = [], []
+    held, surely, told = [], [], []
     for number in range(200):
         gap = 0.2 * (number % 3)
         labels = (generator.random(900) < 0.5).astype(np.uint8)
@@ -426,6 +426,10 @@ def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(nam
         for (low, high), found in zip(ends_of(released), (surely, held), strict=True):
             low, high = within_range(low, high, metric)
             found += ((low <= asked.gaps() + 1e-12) & (asked.gaps() - 1e-12 <= high)).tolist()
-    # Where both are 0 signs are lost, and what was looked up among draws is so far up that it is too far.
-    assert 0.94 <= np.mean(held) <= (0.995 if metric.startswith("eodds") or metric == "ppv" else 0.98)
+        told += (high - low < 2).tolist()
+    # Where both are 0 signs are lost, and what was looked up among draws is so far up that it is too far. Where noise is
+    # so large that nothing is ruled out, as of ratios at 0.3, everything holds.
+    most = 1.0 if np.mean(told) < 0.05 else 0.995 if metric.startswith("eodds") or metric == "ppv" else 0.98
+    assert 0.94 <= np.mean(held) <= most
+    assert np.mean(told) > 0.9 or metric in ("ppv", "di")
     assert np.mean(surely) >= np.mean(held)

@@ -73,3 +73,13 @@ def test_what_is_reckoned_for_the_range_of_shares_is_found_out() -> None:
     limit, paid = Limit(0.6), [2.499, 2.5]
     found, error = played(limit, 15, paid, 8)
     assert found > told(limit, 15, math.fsum(paid)) + 5.2 * error
+
+
+def test_what_cannot_answer_a_metric_is_not_sold() -> None:
+    """Noise on gaps cannot protect ratios: no attack on them is looked at, and a service that sells `di` starts."""
+    records = Records.imagined(np.zeros(18, np.uint8), (np.arange(18) >= 5).astype(np.uint8), ("sp", "di"), 1)
+    batch = (1e-3, 0.5, 0.0)
+    ratios, gaps = offers(records, MECHANISMS["recommended"], 4, batch, policy_of(1), by_group=True, released=0.0)
+    assert (ratios.metric, gaps.metric) == ("di", "sp")
+    assert set(gaps.names) - set(ratios.names) == {"laplace", "cauchy"}
+    assert 0.5 < revealed_by_budget(ratios, 0.5) <= revealed_by_budget(gaps, 0.5) < 1

@@ -6,7 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from fairwall.laws.budget_exposure import TABLES, Offer, budget_that_keeps, most_by_budget, revealed_by_budget
+from fairwall.laws.budget_exposure import (
+    TABLES,
+    Offer,
+    budget_that_keeps,
+    most_by_budget,
+    revealed_by_budget,
+    that_tell_most,
+)
 from fairwall.laws.exposure import Limit, one_person
 from fairwall.laws.looks import Look, look_at_cells, told_apart
 from fairwall.laws.shares import Shares
@@ -140,15 +147,34 @@ def test_a_limit_on_batches_is_none_on_a_budget() -> None:
     assert 0.68 < revealed_by_budget(offer("cells", epsilon_max=1.0), 10.0) < 0.9
 
 
+GAPS_AND_SUMS = ("laplace", "cauchy", "counts")
+
+
 @pytest.mark.check
-@pytest.mark.parametrize(("people", "least"), [(40, 5), (300, 20), (3000, 20), (3000, 600)])
-def test_cells_tell_more_than_noise_on_sums_and_gaps_that_is_within_the_same_limit(people: int, least: int) -> None:
-    """Which is why no cube is looked at where cells may answer."""
-    shares = Shares(minimum_group=least, by_policy=True)
-    for epsilon in (0.5, 2.0, 8.0):
-        of_cells = revealed_by_budget(offer("cells", people=people, shares=shares, chooses=True), epsilon)
-        of_cube = revealed_by_budget(offer("cube", people=people, shares=shares, chooses=True), epsilon)
-        assert of_cube <= of_cells + 0.002, epsilon
+@pytest.mark.parametrize("least", ["few", "some", "a third", "half"])
+@pytest.mark.parametrize("people", [12, 40, 150, 300, 3000])
+def test_those_that_are_left_out_tell_less_within_the_same_limit(people: int, least: str) -> None:
+    """Which is why no cube is looked at where cells may answer, and no noise on sums and gaps where a cube may."""
+    smaller = {"few": 1, "some": min(people // 4, 5), "a third": people // 3, "half": people // 2}[least]
+    shares = Shares(minimum_group=smaller, by_policy=True)
+    for names in ((*GAPS_AND_SUMS, "cube", "cells"), (*GAPS_AND_SUMS, "cube"), GAPS_AND_SUMS):
+        left = that_tell_most(names, people, smaller)
+        for epsilon in (0.1, 0.5, 2.0, 8.0):
+            of_all = revealed_by_budget(offer(*names, people=people, shares=shares, chooses=True), epsilon)
+            of_some = revealed_by_budget(offer(*left, people=people, shares=shares, chooses=True), epsilon)
+            assert of_all <= of_some + 0.002, (names, epsilon)
+
+
+def test_nobody_is_left_out_where_anything_may_tell_most() -> None:
+    """The broken twin of the test above leaves a cube out for forty people, who are told most about by it."""
+    names = ("laplace", "cube", "cells", TABLES)
+    assert that_tell_most(names, 40, 5) == that_tell_most(names, 300, 2) == that_tell_most(names, 300, 150) == names
+    assert that_tell_most(names, 300, 20) == ("cells", TABLES)
+    assert that_tell_most(names[:2], 300, 20) == ("cube",)
+    assert that_tell_most(names[:1], 300, 20) == ("laplace",)
+    shares = Shares(minimum_group=5, by_policy=True)
+    cells, cube = (revealed_by_budget(offer(each, people=40, shares=shares, chooses=True), 8.0) for each in names[2:0:-1])
+    assert cube > cells + 0.01
 
 
 def test_budgets_keep_what_they_are_told_to_keep() -> None:
