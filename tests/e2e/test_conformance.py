@@ -22,7 +22,7 @@ import pytest
 from compliance.deployment import worth
 from compliance.deployment.policy.loading import load
 from compliance.deployment.policy.reading import read
-from sim.conformance import audits, cases, kit, report, run, target
+from sim.conformance import cases, held, kit, report, run, target
 from sim.conformance.errors import ConformanceError
 from sim.conformance.run import Outcome
 from sim.conformance.subject import Subject
@@ -226,16 +226,16 @@ def test_a_call_that_finds_no_room_to_be_held_is_opened_again(
 
     Its end may be seen `late`: a call that is refused at once is open here until the refusal has come.
     """
-    hold = audits.Hold.run
+    hold = held.Hold.run
 
-    def crowded(self: audits.Hold, world: World) -> None:
+    def crowded(self: held.Hold, world: World) -> None:
         hold(self, world)
         crowded_out = world.held[-1].call
         crowded_out.cancel()
         not_yet = iter([False] * late)
         monkeypatch.setattr(crowded_out, "done", lambda: next(not_yet, True))
 
-    monkeypatch.setattr(audits.Hold, "run", crowded)
+    monkeypatch.setattr(held.Hold, "run", crowded)
     assert broken(outcomes_of(known, OWN, "C705")) == []
 
 

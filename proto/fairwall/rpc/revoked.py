@@ -61,7 +61,7 @@ class Revoked:
         self._lock = threading.Lock()
         self._begun: bool = path.exists() or (before is not None and before._begun)
         self._stamp: tuple[int, ...] | None = ()
-        self._since, self._until = (end.replace(tzinfo=UTC) for end in (datetime.min, datetime.max))
+        self._until = datetime.max.replace(tzinfo=UTC)
         self._signer = ""
         self._serials: frozenset[int] | None = None
         self._problem = ""
@@ -100,12 +100,11 @@ class Revoked:
                 self._problem = str(error)
             else:
                 self._serials = frozenset(each.serial_number for each in found)
-                self._since = found.last_update_utc
                 self._until = found.next_update_utc or datetime.max.replace(tzinfo=UTC)
-        now = datetime.now(UTC)
-        if not self._problem and self._serials is not None and now + _AHEAD < self._since:
-            self._problem = f"{self._path}: not valid yet: it begins at {self._since:%Y-%m-%d %H:%M} UTC"
-        if not self._problem and self._serials is not None and self._until < now:
+                # Only of a list that is new here: one that has held goes on holding where the clock is set back.
+                if (begins := found.last_update_utc) > datetime.now(UTC) + _AHEAD:
+                    self._problem = f"{self._path}: not valid yet: it begins at {begins:%Y-%m-%d %H:%M} UTC"
+        if not self._problem and self._serials is not None and self._until < datetime.now(UTC):
             self._problem = f"{self._path}: too old: a newer list was due at {self._until:%Y-%m-%d %H:%M} UTC"
         if self._problem and not before:
             LOG.error("nobody is let in: %s", self._problem)
