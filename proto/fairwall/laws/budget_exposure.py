@@ -268,7 +268,7 @@ def _response(epsilon: float) -> Look:
 def _look(offer: Offer, way: _Way, left: float, times: int = 1) -> Look:
     """Return the looks of so many batches, where a part of the people is left whose attributes are not known yet."""
     one, a_batch = _looked(offer, way, max(round(left, 2), 0.01))
-    return replace(one, times=max(1, round(times * a_batch)))
+    return replace(one, times=max(1, round(times * a_batch * one.times)))
 
 
 @lru_cache(maxsize=8192)

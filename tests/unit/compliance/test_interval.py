@@ -427,8 +427,8 @@ def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(nam
             low, high = within_range(low, high, metric)
             found += ((low <= asked.gaps() + 1e-12) & (asked.gaps() - 1e-12 <= high)).tolist()
         told += (high - low < 2).tolist()
-    # Where both are 0 signs are lost, and what was looked up among draws is so far up that it is too far. Where noise is
-    # so large that nothing is ruled out, as of ratios at 0.3, everything holds.
+    # Where both are 0 signs are lost, and what was looked up among draws is so far up that it is too far. Where
+    # noise is so large that nothing is ruled out, as of ratios at 0.3, everything holds.
     most = 1.0 if np.mean(told) < 0.05 else 0.995 if metric.startswith("eodds") or metric == "ppv" else 0.98
     assert 0.94 <= np.mean(held) <= most
     assert np.mean(told) > 0.9 or metric in ("ppv", "di")
