@@ -304,7 +304,8 @@ def test_a_run_goes_on_after_it_was_ended_from_outside(game: str, signum: signal
     text, lines_a_trial = SCENARIOS[game]
     scenario = tmp_path / "small.toml"
     scenario.write_text(text)
-    options = (str(scenario), "--trials", "12", "--set", "developer.perturbation=0.5")
+    changed = {"reveal": "developer.perturbation=0.5", "inference": "adversary.probes=60"}[game]
+    options = (str(scenario), "--trials", "12", "--set", changed)
     with live(tmp_path, *options) as running:
         wait_until(lambda: running.finished() >= 2 * lines_a_trial)
         parties, folder = running.parties, running.folder

@@ -345,6 +345,8 @@ def is_free(self, facts, epsilon, question=None):
 Bounded.is_free = is_free
 """
 FREE_AT_ONCE = """
+from compliance import ledger
+ledger.FREE = object()  # it notices otherwise that what costs nothing has released anew
 from compliance.mechanisms.randomized_response import RandomizedResponse as Response
 bought, release = Response.is_free, Response.release
 def releasing(self, *arguments):
