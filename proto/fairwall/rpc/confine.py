@@ -269,10 +269,6 @@ def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None
         raise _Unavailable("not started by the superuser")
     user = USERS[party]
     with contextlib.ExitStack() as undo:  # for a try: only the effective user changes
-        for folder in folders:
-            before = folder.stat()
-            os.chown(folder, user, user)
-            undo.callback(os.chown, folder, before.st_uid, before.st_gid)
         groups = os.getgroups()
         os.setgroups([])
         undo.callback(os.setgroups, groups)
@@ -280,11 +276,14 @@ def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None
         undo.callback(os.setegid, 0)
         os.seteuid(user)
         undo.callback(os.seteuid, 0)
-        closed = _closed(needed, folders)
+        # Folders change hands after the try alone: another session's party may be writing in them.
+        closed = _closed([*((path, os.R_OK) for path in needed), *((folder.parent, 0) for folder in folders)])
         if closed is not None:
             raise _Unavailable(f"{closed} is closed to other users")
         undo.pop_all()
     os.seteuid(0)
+    for folder in folders:
+        os.chown(folder, user, user)
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 
@@ -300,7 +299,8 @@ def _drop_capabilities(needed: Iterable[Path], folders: Sequence[Path]) -> None:
     _call("capget", header, held)
     # Twice three words: effective, permitted, inheritable. For a try the effective ones alone go: those come back.
     _call("capset", header, (ctypes.c_uint32 * 6)(0, held[1], 0, 0, held[4], 0))
-    closed = _closed(needed, folders)
+    both = os.R_OK | os.W_OK
+    closed = _closed([*((path, os.R_OK) for path in needed), *((folder, both) for folder in folders)])
     if closed is not None:
         _call("capset", header, held)
         raise _Unavailable(f"{closed} belongs to another user")
@@ -308,9 +308,9 @@ def _drop_capabilities(needed: Iterable[Path], folders: Sequence[Path]) -> None:
     _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def _closed(needed: Iterable[Path], folders: Sequence[Path]) -> Path | None:
-    """Find something needed that this process, as it now is, cannot use."""
-    for path, mode in [*((path, os.R_OK) for path in needed), *((path, os.R_OK | os.W_OK) for path in folders)]:
+def _closed(needed: Iterable[tuple[Path, int]]) -> Path | None:
+    """Find something needed, and for what (`os.R_OK`), that this process, as it now is, cannot use."""
+    for path, mode in needed:
         try:
             inside = os.X_OK if path.is_dir() else 0
             if path.exists() and not os.access(path, mode | inside, effective_ids=True):
