@@ -69,7 +69,7 @@ def differences(seeds: Iterable[int], folder: Path, *, is_whole: bool = False) -
     return {seed: difference for seed, difference in found if difference is not None}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", range(0, 100 * TOGETHER, TOGETHER))
 def test_neighbours_differ_in_nothing_but_noisy_numbers(first: int, folder: Path) -> None:
     assert differences(range(first, first + TOGETHER), folder) == {}

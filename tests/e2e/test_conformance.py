@@ -150,6 +150,7 @@ def test_the_sound_server_passes_what_the_first_mutants_fail(known: Target) -> N
     assert broken(outcomes_of(known, OWN, *numbers)) == []
 
 
+@pytest.mark.check
 def test_the_kit_asks_for_nothing_that_is_worth_less_than_a_guess(known: Target) -> None:
     """A service that sells no such answers is put to every check that is not about a mechanism of its own."""
     for name, deployment in known.deployments.items():

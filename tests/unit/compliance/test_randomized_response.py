@@ -193,7 +193,8 @@ def test_every_metric_is_answered_in_its_range_and_exactly_without_a_limit(metri
     exact = MECHANISM.release(asked, {}, math.inf, 0.0, System()).values
     np.testing.assert_allclose(exact, asked.gaps(), atol=2**-44)
     low, high = metric_range(metric)
-    for seed, epsilon in itertools.product(range(20), (1e-20, 0.1, 1.0)):
+    draws = 5 if metric == "eodds_sum" else 20  # whose intervals take long
+    for seed, epsilon in itertools.product(range(draws), (1e-20, 0.1, 1.0)):
         values = MECHANISM.release(asked, {}, epsilon, 0.0, Seeded(np.random.default_rng(seed))).values
         assert ((values >= low) & (values <= high)).all()
         np.testing.assert_array_equal(values, np.rint(values * 2.0**44) / 2.0**44)

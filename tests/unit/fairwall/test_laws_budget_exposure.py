@@ -195,6 +195,7 @@ def test_recommended_takes_no_response_at_a_small_epsilon() -> None:
         assert choose("sp", n, models, epsilon) != "randomized-response", (n, models, epsilon)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "least", "scale", "rows"), [(240, 40, 0.04, 512), (100, 5, 0.04, 256), (1000, 20, 0.05, 100)]
 )

@@ -107,7 +107,8 @@ def groups(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
             yield from groups(inner, *words, name)
 
 
-GROUPS = [*groups(get_command(app))]
+COMMANDS: Any = get_command(app)
+GROUPS = [*groups(COMMANDS)]
 
 
 def test_the_commands_are_few_and_in_groups(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def named(text: str) -> Iterator[list[str]]:
 
 def unknown(words: list[str]) -> str | None:
     """Give the word by which no command is known, if there is one; what a command is given is its own matter."""
-    found: Any = get_command(app)
+    found = COMMANDS
     for word in words:
         if not hasattr(found, "commands"):
             return None
