@@ -40,7 +40,7 @@ from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Law
 
 _SPREAD_MAX = 100.0
-_BINS = 1 << 14
+_BINS = 1 << 12
 _POINTS = 1000
 _SEED, _DRAWS, _DRAWS_OF_LOOKS, _SIZES = 2026, 20_000, 4_000, 16
 """A cube's seed, how many answers are drawn, of a look fewer, and how many sizes T has, by its quantiles."""
