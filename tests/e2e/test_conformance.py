@@ -356,6 +356,7 @@ def test_the_command_prints_json_and_ends_well_where_all_is_well(fairwall: Run) 
     assert [(check["number"], check["verdict"]) for check in record["checks"]] == [("C101", "passed")]
 
 
+@pytest.mark.check
 def test_a_server_that_is_served_already_is_tested_too(fairwall: Run, tmp_path: Path) -> None:
     made = fairwall("test", "conformance", "kit", "kit")
     assert made.stdout == "kit/target.toml\n"

@@ -68,6 +68,7 @@ def test_what_a_start_would_refuse_is_one_line_and_status_2(place: Path, old: st
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.check
 def test_the_same_people_under_two_names_are_refused_before_a_start(place: Path) -> None:
     text = (place / "several.toml").read_text()
     (place / "policy.toml").write_text(text)

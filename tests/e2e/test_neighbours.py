@@ -124,7 +124,7 @@ def first_difference(drawn: Drawn, folder: Path, leak: str = "") -> tuple[Any, A
     return next((pair for pair in zip_longest(here, there) if pair[0] != pair[1]), None)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("seed", [0, 3, 5, 8])
 def test_neighbours_served_by_a_process_differ_in_nothing_but_noisy_numbers(seed: int, tmp_path: Path) -> None:
     assert first_difference(draw(seed), tmp_path) is None

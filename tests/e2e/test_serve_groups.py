@@ -166,6 +166,7 @@ def test_what_is_refused_is_not_charged(own: Path) -> None:
         assert value not in running.log
 
 
+@pytest.mark.check
 def test_the_ledger_is_shown_and_signed_with_counts_by_group_in_it(own: Path) -> None:
     _, chosen = applicants(own)
     report, *_ = documented("A signed page")

@@ -170,6 +170,7 @@ def test_a_policy_that_wants_guarantees_gets_the_narrowest(models: int, people: 
     assert widths["recommended"] <= 1.1 * min(widths.values())
 
 
+@pytest.mark.check
 def test_a_policy_that_wants_guarantees_is_never_answered_without_one() -> None:
     sure, likely = Recommended(promise="guaranteed"), Recommended()
     question = scores(25, 600, 0.02)
@@ -185,6 +186,7 @@ def test_a_policy_that_wants_guarantees_is_never_answered_without_one() -> None:
     assert not sure.is_free(bought, 0.5, question)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("metric", ["sp", "di", "ppv", "eodds_sum"])
 @pytest.mark.parametrize("name", ["counts", "cube", "counts-gaussian", "randomized-response"])
 def test_whatever_a_model_predicts_its_interval_is_one(name: str, metric: str) -> None:

@@ -152,6 +152,7 @@ def test_more_copies_than_are_gone_through_are_combined_from_the_best():
     assert (noisy.shape, probability) == ((3,), combined(copies[5:], chances[5:])[1])
 
 
+@pytest.mark.check
 def test_two_copies_answer_better_than_one():
     # 200 draws of three models each: a ratio of 0.8 is expected, and at 0.9 five standard errors away.
     asked = audit(2_000)

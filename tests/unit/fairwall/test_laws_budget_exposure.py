@@ -132,7 +132,7 @@ def test_copies_of_attributes_reveal_what_a_binomial_says() -> None:
     assert often == pytest.approx(right, abs=2e-3)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("names", [("cells",), ("laplace",), ("cube",), ("counts",), ("counts", TABLES)])
 def test_a_larger_budget_a_smaller_group_and_a_higher_limit_reveal_more(names: tuple[str, ...]) -> None:
     told = [revealed_by_budget(offer(*names), epsilon) for epsilon in (0.3, 1.0, 4.0)]
