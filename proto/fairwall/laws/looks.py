@@ -46,7 +46,7 @@ _SEED, _DRAWS, _DRAWS_OF_LOOKS, _SIZES = 2026, 20_000, 4_000, 16
 """A cube's seed, how many answers are drawn, of a look fewer, and how many sizes T has, by its quantiles."""
 
 _ROWS_THAT_TELL_SIZE = 64
-"""The answers of so many rows tell T to a few percent: it is taken for known, which is .005 of accuracy off or so."""
+"""So many rows tell T to a few percent: it is taken for known, which is .02 of accuracy too much at most."""
 
 _FAR = 40.0
 """How many scales of noise away its density is looked at."""
@@ -57,6 +57,8 @@ _LEAST_SCALE = 0.02
 """Less noise than this part of a person is taken for so much: it hides nothing."""
 
 _TINY = 1e-300
+_CERTAIN = 40.0
+"""A log-likelihood ratio beyond which nobody doubts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,11 @@ def told_apart(looks: Sequence[Look]) -> float:
     laws = [(look.one / look.one.sum(), look.zero / look.zero.sum(), look.times) for look in looks]
     if len(laws) == 1 and laws[0][2] == 1:
         return float(0.5 + np.abs(laws[0][0] - laws[0][1]).sum() / 4)
-    ratios = [np.log(np.maximum(one, _TINY)) - np.log(np.maximum(zero, _TINY)) for one, zero, _ in laws]
+    # What one of both never shows is certain at once; much beyond, it would only make the grid coarser.
+    ratios = [
+        np.clip(np.log(np.maximum(one, _TINY)) - np.log(np.maximum(zero, _TINY)), -_CERTAIN, _CERTAIN)
+        for one, zero, _ in laws
+    ]
     reach, square = 1e-12, 0.0
     for (one, zero, times), ratio in zip(laws, ratios, strict=True):
         reach += times * max(abs(float(one @ ratio)), abs(float(zero @ ratio)))
