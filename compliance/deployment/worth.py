@@ -100,8 +100,7 @@ def check_revealed(policy: Policy, records: Records, found: list[Worth]) -> None
         With one line that says what would be kept.
     """
     audited, total = policy.audit, budget_exposure(policy, records)
-    told = total.most if math.isnan(total.together) else total.together
-    if told > audited.reveal_total:
+    if (told := _of_all(total)) > audited.reveal_total:
         sold = _offers(policy, records)
         kept = budget_that_keeps(sold, audited.reveal_total) if sold else None
         raise PolicyError(
@@ -116,6 +115,11 @@ def check_revealed(policy: Policy, records: Records, found: list[Worth]) -> None
                     f"gives away a balanced accuracy of {_percent(revealed)}; "
                     f"{_helps('audit.epsilon_max', _batch_that_keeps(policy, records, worth.metric, count))}"
                 )
+
+
+def _of_all(total: BudgetExposure) -> float:
+    """Return what a whole budget gives away: by the best attack known, or what is proved where none is."""
+    return total.most if math.isnan(total.together) else total.together
 
 
 def _batch_that_keeps(policy: Policy, records: Records, metric: str, models: int) -> float | None:
@@ -183,9 +187,14 @@ def told(policy: Policy, records: Records, found: list[Worth]) -> Iterator[tuple
                     f"{name}: {worth.metric} of {count} gives away a balanced accuracy of {_percent(revealed)}, "
                     f"groups of {policy.data.minimum_group}: audit.reveal_max is not kept",
                 )
-    yield from (
-        (logging.INFO, f"{name}: {line}") for line in _told_of_budgets(policy, budget_exposure(policy, records))
-    )
+    total = budget_exposure(policy, records)
+    yield from ((logging.INFO, f"{name}: {line}") for line in _told_of_budgets(policy, total))
+    if (revealed := _of_all(total)) > policy.audit.reveal_total:
+        yield (
+            logging.WARNING,
+            f"{name}: a budget of epsilon {policy.budget.epsilon:g} gives away a balanced accuracy of "
+            f"{_percent(revealed)}: audit.reveal_total is not kept",
+        )
 
 
 def _told_of_budgets(policy: Policy, total: BudgetExposure) -> Iterator[str]:

@@ -331,6 +331,11 @@ def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_tha
     )
     assert told, caught.value
     kept = float(told[2])
+    (warning,) = (line for level, line in worth.told(policy, load(policy)[0], []) if level == logging.WARNING)
+    assert re.fullmatch(
+        r"loans: a budget of epsilon 4 gives away a balanced accuracy of 7\d(\.\d)?%: audit.reveal_total is not kept",
+        warning,
+    )
     values["budget"]["epsilon"] = kept
     values["audit"].pop("epsilon_max")
     for share in values["developers"].values():
