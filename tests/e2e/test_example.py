@@ -127,8 +127,7 @@ def test_the_first_answer_is_worth_having_and_six_questions_can_be_asked(place: 
     log = (place / "log").read_text().splitlines()
     told = log[next(i for i, line in enumerate(log) if "95% interval" in line) :][:4]
     assert max(map(len, told)) <= 80
-    heads = [line.partition(" INFO ")[2] for line in told[:2]]
-    assert all(f" INFO {head}\n" in PAGE for head in heads)
+    assert all(f" INFO {line.partition(' INFO ')[2]}\n" in PAGE for line in told)
     assert [line.partition(" INFO ")[2].split()[:2] for line in told[2:]] == [["loans:", "sp"], ["loans:", "eo"]]
 
 
