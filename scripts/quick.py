@@ -52,12 +52,14 @@ def concerning(path: Path, importing: dict[Path, set[str]]) -> set[Path]:
         return naming or {test for test, text in texts.items() if f'"{path.parent.name}"' in text}
     tables = tomllib.loads((ROOT / "scripts/mutants.toml").read_text())["module"].values()
     named = str(path.relative_to(ROOT))
-    found = {
-        ROOT / test.partition("::")[0]
+    own = [
+        (table, mutant)
         for table in tables
         for mutant in table["mutant"]
         if mutant.get("file", table.get("file")) == named
-        for test in mutant.get("tests", table.get("tests", ()))
+    ]
+    found = {
+        ROOT / test.partition("::")[0] for table, mutant in own for test in mutant.get("tests", table.get("tests", ()))
     }
     seen, level = {path}, {path}
     while level:
@@ -68,7 +70,7 @@ def concerning(path: Path, importing: dict[Path, set[str]]) -> set[Path]:
         found |= {one for one in tests if one.name.startswith("test_")}
         # What tests share counts as a test itself: those that import it are still looked for.
         level = {one for one in tests if not one.name.startswith("test_")} if found else level
-    return found
+    return found | ({ROOT / "tests/unit/test_mutants.py"} if own else set())  # which change the file's text
 
 
 def main() -> None:
