@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -493,6 +493,31 @@ def test_a_list_that_is_gone_is_missed_by_what_takes_its_place_too(place: Place)
     place.list.unlink()
     with pytest.raises(RevokedError, match="cannot be read: No such file"):
         Revoked(place.list, place.authority.pem, before)
+
+
+class Yesterday(datetime):
+    """What a clock says that was set back by a day."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.now(tz) - timedelta(days=1)
+
+
+def test_a_list_that_has_held_goes_on_holding_where_the_clock_is_set_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = Revoked(place.list, place.authority.pem)
+    monkeypatch.setattr("fairwall.rpc.revoked.datetime", Yesterday)
+    bob = (place.folder / "developer-bob" / "certificate.pem").read_bytes()
+    assert not running.holds(bob)
+    os.utime(place.list)  # it is read again
+    assert not running.holds(bob)
+    assert not Revoked(place.list, place.authority.pem, running).holds(bob)
+    with pytest.raises(RevokedError, match="not valid yet"):
+        Revoked(place.list, place.authority.pem)
+    replace(place.list, signed(place.authority, begins=timedelta(minutes=7)))
+    with pytest.raises(RevokedError, match="not valid yet"):
+        running.holds(bob)
 
 
 def test_without_a_list_nobody_is_revoked_until_there_is_one(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 import venv
 from collections.abc import Callable, Iterator
@@ -489,6 +490,29 @@ def test_a_program_that_the_new_user_could_not_read_stays_with_its_user_and_says
     assert given == []
     assert (layer.active, layer.why_not) == (False, f"{closed} is closed to other users")
     assert (os.getresuid(), os.getresgid(), os.getgroups(), own.stat().st_uid) == ((0, 0, 0), group, groups, 0)
+
+
+@pytest.mark.skipif(not SUPERUSER, reason="only the superuser becomes another user")
+def test_where_a_folder_cannot_be_given_away_all_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, groups, given = (os.getresuid(), os.getresgid()), os.getgroups(), list[Path]()
+
+    def once(folder: Path, user: int, group: int) -> None:
+        if folder.name == "second":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        given.append(folder)
+        chown(folder, user, group)
+
+    chown = os.chown
+    monkeypatch.setattr(os, "chown", once)
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        first, second = Path(place) / "first", Path(place) / "second"
+        first.mkdir()
+        second.mkdir()
+        layer = confine._layer("users", confine._become, "compliance", (), (first, second))
+        assert (layer.active, layer.why_not) == (False, "read-only file system")
+        assert (given, first.stat().st_uid) == ([first, first], ids[0][0])
+    assert ((os.getresuid(), os.getresgid()), os.getgroups()) == (ids, groups)
 
 
 @pytest.mark.few(1)

@@ -178,7 +178,7 @@ def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, 
     kind = {name: TABLES if name == TABLES else MECHANISM_LAWS[name].noise_on for name in names}
     if people < _MANY or not _SEVERAL <= least <= people / 3:
         return tuple(names)
-    tell_less: tuple[str, ...] = ("sums", "gaps", "blocks")
+    tell_less: tuple[str, ...] = ("sums", "gaps")
     if "cells" in kind.values():
         tell_less += ("cube",)
     elif "cube" not in kind.values():

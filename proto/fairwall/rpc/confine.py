@@ -268,7 +268,7 @@ def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None
     if os.geteuid() != 0:
         raise _Unavailable("not started by the superuser")
     user = USERS[party]
-    with contextlib.ExitStack() as undo:  # for a try: only the effective user changes
+    with contextlib.ExitStack() as undo:  # what fails is undone: only the effective user changes
         groups = os.getgroups()
         os.setgroups([])
         undo.callback(os.setgroups, groups)
@@ -280,10 +280,12 @@ def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None
         closed = _closed([*((path, os.R_OK) for path in needed), *((folder.parent, 0) for folder in folders)])
         if closed is not None:
             raise _Unavailable(f"{closed} is closed to other users")
+        os.seteuid(0)
+        for folder in folders:
+            before = folder.stat()
+            os.chown(folder, user, user)
+            undo.callback(os.chown, folder, before.st_uid, before.st_gid)
         undo.pop_all()
-    os.seteuid(0)
-    for folder in folders:
-        os.chown(folder, user, user)
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 

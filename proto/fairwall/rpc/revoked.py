@@ -61,6 +61,7 @@ class Revoked:
         self._lock = threading.Lock()
         self._begun: bool = path.exists() or (before is not None and before._begun)
         self._stamp: tuple[int, ...] | None = ()
+        self._held: datetime = datetime.min.replace(tzinfo=UTC) if before is None else before._held
         self._until = datetime.max.replace(tzinfo=UTC)
         self._signer = ""
         self._serials: frozenset[int] | None = None
@@ -101,9 +102,12 @@ class Revoked:
             else:
                 self._serials = frozenset(each.serial_number for each in found)
                 self._until = found.next_update_utc or datetime.max.replace(tzinfo=UTC)
-                # Only of a list that is new here: one that has held goes on holding where the clock is set back.
-                if (begins := found.last_update_utc) > datetime.now(UTC) + _AHEAD:
+                begins = found.last_update_utc
+                # One that has held goes on holding where the clock is set back, read again as it may be.
+                if begins > max(datetime.now(UTC) + _AHEAD, self._held):
                     self._problem = f"{self._path}: not valid yet: it begins at {begins:%Y-%m-%d %H:%M} UTC"
+                else:
+                    self._held = max(begins, self._held)
         if not self._problem and self._serials is not None and self._until < datetime.now(UTC):
             self._problem = f"{self._path}: too old: a newer list was due at {self._until:%Y-%m-%d %H:%M} UTC"
         if self._problem and not before:
