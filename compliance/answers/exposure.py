@@ -9,7 +9,7 @@ from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
-from fairwall.laws.budget_exposure import TABLES, Offer, that_tell_most
+from fairwall.laws.budget_exposure import TABLES, Offer, that_differ, that_tell_most
 from fairwall.laws.choice import CELLS, CELLS_FROM
 from fairwall.laws.exposure import Limit, is_known, revealed
 from fairwall.laws.metric import find_metric
@@ -49,7 +49,7 @@ def offers(
     by_group: bool,
     released: float,
 ) -> list[Offer]:
-    """Say what is sold, for each metric that may be asked for; empty where an attack on it is not known.
+    """Say what is sold, for metrics that tell different things; empty where an attack on it is not known.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def offers(
             names = that_tell_most(names, people, limit.shares.allowed(people)[0])
         names += (TABLES,) if by_group else ()
         found.append(Offer(names, metric, people, queries_max, limit, least, most, delta, chooses, released))
-    return found
+    return that_differ(found)
 
 
 def exposure_about(

@@ -36,6 +36,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -54,6 +55,7 @@ from fairwall.laws.looks import (
 )
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Law
 
 STRATUM = 50
 """How many people a stratum of counts by group has on average at least."""
@@ -158,7 +160,7 @@ def revealed_by_budget(offer: Offer, epsilon: float) -> float:
 
     An estimate, and no bound: see above. It is in [1/2, 1], and never above what is proved.
     """
-    most = 1.0 if offer.delta else most_by_budget(offer.people, offer.least, epsilon + offer.released)
+    most = _most(offer, epsilon)
     if epsilon > _SURE or most >= 1:
         return most
     ways = [way for each in _prices(offer, epsilon) for way in _ways(offer, each)]
@@ -175,7 +177,7 @@ def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, 
     Cells tell more than a cube does, and a cube more than noise of their own on sums and on gaps: tried out, see its
     test, and not proved. Of few people, of groups of one or two, and of groups that have to be equal, anything may.
     """
-    kind = {name: TABLES if name == TABLES else MECHANISM_LAWS[name].noise_on for name in names}
+    kind = {name: TABLES if name == TABLES else _kind(name) for name in names}
     if people < _MANY or not _SEVERAL <= least <= people / 3:
         return tuple(names)
     tell_less: tuple[str, ...] = ("sums", "gaps")
@@ -186,17 +188,39 @@ def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, 
     return tuple(name for name in names if kind[name] not in tell_less)
 
 
+def that_differ(offers: Sequence[Offer]) -> list[Offer]:
+    """Leave out offers about metrics whose noise is that of another offer: the same is found out by them."""
+    differ: dict[object, Offer] = {}
+    for offer in offers:
+        sizes = offer.queries, find_metric(offer.metric).sums_a_stratum
+        laws = [
+            _noise(offer, _Way(name, queries, epsilon))
+            for name, queries, epsilon in product(offer.names, {1, offer.queries}, (0.1, 1.0))
+            if _kind(name) not in ("cells", "attributes")
+        ]
+        differ.setdefault((replace(offer, metric=""), sizes, tuple(laws)), offer)
+    return list(differ.values())
+
+
 def _found_by(offer: Offer, way: _Way, epsilon: float) -> float:
     return found_out(lambda n, _: _spent(offer, way, epsilon, n / offer.people), offer.people, offer.least)
 
 
+def _most(offer: Offer, epsilon: float) -> float:
+    return 1.0 if offer.delta else most_by_budget(offer.people, offer.least, epsilon + offer.released)
+
+
 def budget_that_keeps(offers: Sequence[Offer], accuracy: float) -> float | None:
     """Return the largest of `BUDGETS` that reveals no more than so much, None if even the least reveals more."""
+
+    def keeps(budget: float) -> bool:
+        # What is proved takes no time.
+        return all(_most(each, budget) <= accuracy or revealed_by_budget(each, budget) <= accuracy for each in offers)
+
     low, high = -1, len(BUDGETS)
     while high - low > 1:
         middle = (low + high) // 2
-        kept = all(revealed_by_budget(offer, BUDGETS[middle]) <= accuracy for offer in offers)
-        low, high = (middle, high) if kept else (low, middle)
+        low, high = (middle, high) if keeps(BUDGETS[middle]) else (low, middle)
     return BUDGETS[low] if low >= 0 else None
 
 
@@ -224,8 +248,7 @@ def _ways(offer: Offer, epsilon: float) -> tuple[_Way, ...]:
 
 def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
     """Return numbers of rows, or of cells, that an attacker chooses among; none where nothing is told."""
-    n, limit = offer.people, offer.limit
-    kind = "cells" if name == TABLES else MECHANISM_LAWS[name].noise_on
+    n, limit, kind = offer.people, offer.limit, _kind(name)
     if kind == "attributes":
         return [1] if epsilon >= _RESPONSE_FROM or not offer.chooses else []
     if kind == "cells":
@@ -274,20 +297,29 @@ def _look(offer: Offer, way: _Way, left: float, times: int = 1) -> Look:
 @lru_cache(maxsize=8192)
 def _looked(offer: Offer, way: _Way, left: float) -> tuple[Look, float]:
     """Return one look, and how many of its kind a batch has."""
-    n, n0 = offer.people, offer.least
-    kind = "cells" if way.name == TABLES else MECHANISM_LAWS[way.name].noise_on
+    n, n0, kind = offer.people, offer.least, _kind(way.name)
     if kind == "attributes":
         return _response(way.epsilon), 1.0
     if kind == "cells":
         return look_at_cells(*_part(n, n0, left), way.size, way.epsilon), 1.0
-    proxy = offer.metric if len(find_metric(offer.metric).parts) == 1 else "abs_sp"
-    public = MECHANISM_LAWS["cube" if kind == "directions" else way.name]
-    error = public.error(Batch(proxy, n0, n - n0, way.size, way.epsilon, offer.delta, shares=offer.limit.shares))
-    assert error is not None, "those that are known add noise"
-    law, n, n0, smaller = small(scaled(error, n0 * (n - n0) / n), n, n0)
+    law, n, n0, smaller = small(scaled(_noise(offer, way), n0 * (n - n0) / n), n, n0)
     if isinstance(law, CubeNoise):
         return look_at_cube(law, *_part(n, n0, left), max(1, round(way.size / smaller))), 1.0
     return look_at_rows(law, *_part(n, n0, left), 1), way.size / smaller
+
+
+def _kind(name: str) -> str:
+    return "cells" if name == TABLES else MECHANISM_LAWS[name].noise_on
+
+
+def _noise(offer: Offer, way: _Way) -> Law:
+    """Return the law of what is added to the gaps of a batch."""
+    n, n0 = offer.people, offer.least
+    proxy = offer.metric if len(find_metric(offer.metric).parts) == 1 else "abs_sp"
+    public = MECHANISM_LAWS["cube" if _kind(way.name) == "directions" else way.name]
+    error = public.error(Batch(proxy, n0, n - n0, way.size, way.epsilon, offer.delta, shares=offer.limit.shares))
+    assert error is not None, "those that are known add noise"
+    return error
 
 
 def _part(n: int, n0: int, left: float) -> tuple[int, int]:

@@ -91,13 +91,14 @@ def _tuned(metric: str, n: int, e: float, shares: Shares) -> Tuning:
     g, enough = shares.minimum_group, least_stratum(shares.minimum_group)
     exact = len(found.parts) == 1 and n >= enough
     flips = _flips("sp" if not exact else metric, max(n, enough), g)
+    looked_at = [n0 - g for n0 in shares.counts(max(n, enough))]
     best, least = Tuning(0.0, 0.0), math.inf
     for beta in (math.log(2 * math.cosh(e) - 1), *(e * _CANDIDATES)):
         if not 0 < beta < e:
             continue  # rounding at the end of the range
         smooth = _smooth(flips, beta, g)
         alpha = _pairwise_alpha(flips, smooth, e) if exact else largest_alpha(beta, e)
-        mean = float(np.mean(smooth[[n0 - g for n0 in shares.counts(max(n, enough))]])) / alpha
+        mean = float(np.mean(smooth[looked_at])) / alpha
         if mean < least:
             best, least = Tuning(float(beta), alpha), mean
     return best

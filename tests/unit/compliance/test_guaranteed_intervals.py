@@ -154,7 +154,13 @@ def scores(models: int, people: int, off: float) -> Question:
 
 
 @pytest.mark.parametrize(
-    ("models", "people", "epsilon"), [(1, 300, 0.5), (5, 1000, 1.0), (25, 1000, 5.0), (100, 2000, 6.0)]
+    ("models", "people", "epsilon"),
+    [
+        (1, 300, 0.5),
+        (5, 1000, 1.0),
+        (25, 1000, 5.0),
+        pytest.param(100, 2000, 6.0, marks=pytest.mark.check),
+    ],
 )
 def test_a_policy_that_wants_guarantees_gets_the_narrowest(models: int, people: int, epsilon: float) -> None:
     question, widths = scores(models, people, 0.05), {}

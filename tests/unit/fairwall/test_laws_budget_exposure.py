@@ -197,7 +197,7 @@ def test_recommended_takes_no_response_at_a_small_epsilon() -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    ("n", "least", "scale", "rows"), [(240, 40, 0.04, 512), (100, 5, 0.04, 256), (1000, 20, 0.05, 100)]
+    ("n", "least", "scale", "rows"), [(100, 5, 0.04, 256), (240, 40, 0.04, 512), (1000, 20, 0.05, 100)]
 )
 def test_many_rows_tell_a_cube_s_size(
     n: int, least: int, scale: float, rows: int, monkeypatch: pytest.MonkeyPatch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fairwall.learning.backend import require_pytorch
 from fairwall.learning.batches import OVERFLOW, Poisson
 from fairwall.learning.defences.split import Task, deal
 from fairwall.learning.ensemble import Ensemble
@@ -13,6 +14,7 @@ from fairwall.learning.training import train as fit
 
 def train(task: Task) -> Ensemble:
     """Train on G_b with (epsilon, delta) spent; one record adds something, or nothing."""
+    require_pytorch()  # before the search for how much noise there is to be, which takes seconds
     split, settings = task.split, task.settings
     recipe = replace(settings.private_recipe, layers=settings.recipe.layers)
     batches, noises = [], []
