@@ -56,7 +56,7 @@ class Served:
         return self.process.wait(300)
 
 
-def deployment(folder: Path, **changes: str) -> Path:
+def deployment(folder: Path, metrics: str = '["sp", "eo"]', **changes: str) -> Path:
     """The documented example in a folder of its own, on a port of the system's choice, but for the changes.
 
     It has fewer people, and answers with counts, which charge every batch. Its rows have no ids, so that predictions
@@ -64,7 +64,8 @@ def deployment(folder: Path, **changes: str) -> Path:
     """
     rows = (DOCS / "example" / "loans.csv").read_text().splitlines(keepends=True)
     (folder / "loans.csv").write_text("".join(rows[: 1 + PREDICTIONS.size]))
-    text = (DOCS / "example" / "policy.toml").read_text().replace('"recommended"', '"counts"')
+    text = (DOCS / "example" / "policy.toml").read_text()
+    text = text.replace('"recommended"', '"counts"').replace('["sp", "eo"]', metrics)
     (folder / "policy.toml").write_text(re.sub(r"(?m)^(id|public) = .*\n", "", text))
     write(folder / "certificates", "loans", ("alice", "bob", "carol"), 1)
     change(folder, listen="127.0.0.1:0", **changes)
@@ -111,7 +112,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    return deployment(tmp_path)
+    """With one metric: it starts sooner."""
+    return deployment(tmp_path, '["sp"]')
 
 
 def refusal(call: Callable[[], object]) -> tuple[str, str]:
@@ -183,8 +185,8 @@ def test_a_port_that_is_taken_ends_the_service_in_one_line(own: Path, served: Se
     )
 
 
-def test_a_developer_asks_and_the_same_request_is_charged_once(own: Path) -> None:
-    with serving(own) as running, running.client() as audits:
+def test_a_developer_asks_and_the_same_request_is_charged_once(tmp_path: Path) -> None:
+    with serving(deployment(tmp_path)) as running, running.client() as audits:
         before = audits.terms()
         answer = audits.ask(np.stack([PREDICTIONS, 1 - PREDICTIONS]), "sp", 0.5, request_id="first")
         again = audits.ask(np.stack([PREDICTIONS, 1 - PREDICTIONS]), "sp", 0.5, request_id="first")
@@ -208,8 +210,9 @@ BAD: dict[str, tuple[Callable[[AuditClient], object], str]] = {
 
 
 def test_bad_requests_are_refused_alike_whatever_the_protected_attributes_and_cost_nothing(
-    served: Served, own: Path
+    served: Served, tmp_path: Path
 ) -> None:
+    own = deployment(tmp_path)
     text = (own / "loans.csv").read_text()
     (own / "loans.csv").write_text(re.sub(r"(?m)^[ab],", lambda m: {"a,": "b,", "b,": "a,"}[m[0]], text))
     with serving(own) as flipped, served.client("bob") as here, flipped.client("bob") as there:
@@ -368,7 +371,8 @@ def calls(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.check
-def test_the_log_says_of_each_call_who_asked_what_and_at_what_cost(own: Path) -> None:
+def test_the_log_says_of_each_call_who_asked_what_and_at_what_cost(tmp_path: Path) -> None:
+    own = deployment(tmp_path)
     with serving(own) as running, running.client() as alice, running.client("carol") as carol:
         alice.ask(PREDICTIONS, "sp", 0.5, request_id="once")
         alice.ask(PREDICTIONS, "sp", 0.5, request_id="once")
@@ -535,8 +539,8 @@ WORTH = r"INFO loans: {metric} +±0\.\d+ \(0\.0\d+\) +±0\.\d+ \(0\.\d+\)"
 
 
 @pytest.mark.check
-def test_what_answers_are_worth_is_a_line_for_each_metric(own: Path) -> None:
-    with serving(own) as running:
+def test_what_answers_are_worth_is_a_line_for_each_metric(tmp_path: Path) -> None:
+    with serving(deployment(tmp_path)) as running:
         lines = running.log.splitlines()
     told = lines[next(i for i, line in enumerate(lines) if "95% interval" in line) :]
     assert max(map(len, told[:4])) <= 80

@@ -149,8 +149,7 @@ def chernoff(
         Above 0 and below 1.
     """
     # A weight that nobody has in any model adds nothing, and decisions have two of them. One is kept in any case.
-    somebody = counted.any(axis=0)
-    somebody[0] = True
+    somebody = (counted > 0).any(axis=0) | (np.arange(counted.shape[1]) == 0)
     counted, weights = counted[:, somebody], weights[:, somebody]
     squares = np.maximum((counted * weights**2).sum(axis=1) * float(chances @ off**2), 1e-30)
     usual = int(np.argmax(chances))
