@@ -29,20 +29,22 @@ from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.batch import Stratum
-from fairwall.laws.cells import cells_scale, discrete_variance
 from fairwall.laws.exposure import NO_LIMIT, Limit
 from fairwall.laws.purchases import (
     EPSILON,
     Purchase,
-    cells_of,
     disadvantaged_among,
+    excess,
     fact_names,
     merged,
+    plan,
+    planned,
     purchases,
     seen_by,
     strongest,
     within_reach,
 )
+from fairwall.laws.residuals import STEPS
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,24 @@ class CellsMechanism(ByRecord):
 def _buy(
     question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit
 ) -> dict[str, NDArray[np.float64]]:
-    cell_of, total = cells_of(question.asked, epsilon, limit)
-    scale = cells_scale(epsilon)
-    noisy = noise.laplace(question.records.disadvantaged_in(cell_of, total), scale, 1.0)
+    strata, buys = plan(question.asked, epsilon, limit), planned(question.asked, epsilon, limit)
+    total = len(buys.counts)
+    exact = question.records.disadvantaged_in(buys.cell_of, total)
+    of_strata = np.split(exact, np.cumsum([each.count for each in strata])[:-1])
+    counts = [noise.laplace(of, each.scale, 1.0) for of, each in zip(of_strata, strata, strict=True)]
+    scales = [STEPS * each.residual.scale for each in strata if each.residual is not None]
+    exact = question.records.disadvantaged_sums(buys.weights)
+    sums = [noise.laplace(of, scale, 1.0) / STEPS for of, scale in zip(exact[:, np.newaxis], scales, strict=True)]
     before = facts.get(EPSILON, np.empty(0))
     # As short as so many cells allow: it is kept for each person, for good.
-    smallest = cell_of.astype(np.min_scalar_type(total - 1))
-    contents = smallest, np.stack([noisy, np.full(total, discrete_variance(scale))], axis=1)
-    return {**dict(zip(fact_names(len(before)), contents, strict=True)), EPSILON: np.append(before, epsilon)}
+    contents = [
+        buys.cell_of.astype(np.min_scalar_type(total - 1)),
+        np.stack([np.concatenate(counts), buys.variances], axis=1),
+    ]
+    if sums:
+        contents += [buys.weights, np.stack([np.concatenate(sums), buys.sum_variances], axis=1)]
+    names = fact_names(len(before))[: len(contents)]
+    return {**dict(zip(names, contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
 def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], Ends]:
@@ -97,6 +109,6 @@ def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.
 
     def look(stratum: Stratum) -> Told:
         seen = seen_by(rows, stratum.centred, stratum.members)
-        return Told(*disadvantaged_among(bought, stratum.members), seen)
+        return Told(*disadvantaged_among(bought, stratum.members), seen, excess(rows))
 
     return answers(question, look)

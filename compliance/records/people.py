@@ -118,6 +118,10 @@ class Records:
         """Count the disadvantaged of each cell, shape (cells,); `cell_of` has each person's cell, shape (people,)."""
         return np.bincount(cell_of[self.protected == 0], minlength=cells).astype(np.float64)
 
+    def disadvantaged_sums(self, weights: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Add up whole numbers over the disadvantaged, given for each person, shape (sums, people): shape (sums,)."""
+        return np.asarray(weights[:, self.protected == 0].sum(axis=1, dtype=np.int64), np.float64)
+
     def turned(self, people: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """Return the protected attributes with those of some people, shape (people,), turned over."""
         return np.where(people, 1 - self.protected, self.protected).astype(np.uint8)

@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Evidence
-from fairwall.laws.cells import best_count, cells_scale, cut, discrete_variance
+from fairwall.laws.cells import cut, discrete_variance
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
+from fairwall.laws.exposure import NO_LIMIT, Limit, least_people_within
 from fairwall.laws.low_rank import best_measurement, posterior_noise
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.noise import Laplace, Law
 from fairwall.laws.posterior import centred_values
+from fairwall.laws.purchases import plan_among
 
 _Scaled = Callable[[float], Law]
 
@@ -84,10 +85,10 @@ def behind(
 
 def _cells(rows: NDArray[np.float64], epsilon: float, limit: Limit) -> tuple[NDArray[np.float64], _Scaled, float]:
     cuts = cut(rows, least_people_within(epsilon, limit))
-    count, _ = best_count(rows, cuts, epsilon, most=cells_within(rows.shape[1], epsilon, limit))
-    scale = cells_scale(epsilon)
-    indicators = np.equal.outer(np.arange(count), cuts.cell_of(count)).astype(np.float64)
-    return indicators, lambda factor: Laplace(factor * scale), discrete_variance(scale)
+    bought = plan_among(rows, np.arange(rows.shape[1]), cuts, epsilon, 0.0, limit)
+    indicators = np.equal.outer(np.arange(bought.count), cuts.cell_of(bought.count)).astype(np.float64)
+    # A sum that is measured besides has noise of another law, and tells little of anybody: it is left out.
+    return indicators, lambda factor: Laplace(factor * bought.scale), discrete_variance(bought.scale)
 
 
 def _common_sums(rows: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], _Scaled, float]:

@@ -48,6 +48,7 @@ from fairwall.laws.looks import (
     found_out,
     look_at_cells,
     look_at_cube,
+    look_at_residual,
     look_at_rows,
     scaled,
     small,
@@ -56,6 +57,7 @@ from fairwall.laws.looks import (
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
+from fairwall.laws.residuals import CROWDS
 
 STRATUM = 50
 """How many people a stratum of counts by group has on average at least."""
@@ -253,7 +255,8 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
         return [1] if epsilon >= _RESPONSE_FROM or not offer.chooses else []
     if kind == "cells":
         smallest = STRATUM if name == TABLES else least_people_within(epsilon, limit)
-        cells = min(cells_within(n, epsilon, limit), max(2 if name == TABLES else 1, n // smallest))
+        within = cells_within(n, epsilon, limit, besides=name != TABLES) or cells_within(n, epsilon, limit)
+        cells = min(within, max(2 if name == TABLES else 1, n // smallest))
         return [cells] if cells > 1 else []
     most = offer.queries * (1 if kind == "gaps" else find_metric(offer.metric).sums_a_stratum)
     return sorted({most} | {4**i for i in range(most.bit_length()) if 4**i < most})
@@ -262,24 +265,24 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
 @lru_cache(maxsize=4096)
 def _at_once(offer: Offer, way: _Way) -> float:
     """Return what one batch reveals by itself of people of whom nothing is found out yet: enough to screen ways."""
-    return min(told_apart([_look(offer, way, 1.0)]), one_person(way.epsilon, offer.delta))
+    return min(told_apart(_looks(offer, way, 1.0)), one_person(way.epsilon, offer.delta))
 
 
 @lru_cache(maxsize=4096)
 def _alone(offer: Offer, way: _Way) -> float:
     """Return what one batch reveals by itself."""
-    told = found_out(lambda n, _: told_apart([_look(offer, way, n / offer.people)]), offer.people, offer.least)
+    told = found_out(lambda n, _: told_apart(_looks(offer, way, n / offer.people)), offer.people, offer.least)
     return min(told, one_person(way.epsilon, offer.delta))
 
 
 def _spent(offer: Offer, way: _Way, epsilon: float, left: float) -> float:
     """Return what is revealed by the batches that a budget pays for, and one of the rest, to a part of the people."""
     whole = math.floor(epsilon / way.epsilon * (1 + 1e-12))
-    looks = [_look(offer, way, left, whole)]
+    looks = _looks(offer, way, left, whole)
     rest = epsilon - whole * way.epsilon
     if rest >= max(offer.epsilon_min, 1e-3 * epsilon):
         sizes = _batch_sizes(offer, way.name, rest)
-        looks += [_look(offer, _Way(way.name, min(sizes[-1], max(way.size, sizes[0])), rest), left)] if sizes else []
+        looks += _looks(offer, _Way(way.name, min(sizes[-1], max(way.size, sizes[0])), rest), left) if sizes else []
     return told_apart([*looks, _response(offer.released)] if offer.released else looks)
 
 
@@ -288,10 +291,21 @@ def _response(epsilon: float) -> Look:
     return Look(np.array([kept, 1 - kept]), np.array([1 - kept, kept]))
 
 
-def _look(offer: Offer, way: _Way, left: float, times: int = 1) -> Look:
+def _looks(offer: Offer, way: _Way, left: float, times: int = 1) -> list[Look]:
     """Return the looks of so many batches, where a part of the people is left whose attributes are not known yet."""
-    one, a_batch = _looked(offer, way, max(round(left, 2), 0.01))
-    return replace(one, times=max(1, round(times * a_batch * one.times)))
+    left = max(round(left, 2), 0.01)
+    one, a_batch = _looked(offer, way, left)
+    looks = [replace(one, times=max(1, round(times * a_batch * one.times)))]
+    if way.name != TABLES and _kind(way.name) == "cells":
+        n, n0 = _part(offer.people, offer.least, left)
+        if n >= CROWDS and cells_within(offer.people, way.epsilon, offer.limit, besides=True) >= way.size:
+            looks.append(replace(_looked_at_residual(n, n0, way.epsilon), times=times))
+    return looks
+
+
+@lru_cache(maxsize=1024)
+def _looked_at_residual(n: int, n0: int, epsilon: float) -> Look:
+    return look_at_residual(n, n0, epsilon)
 
 
 @lru_cache(maxsize=8192)

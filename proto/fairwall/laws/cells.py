@@ -141,7 +141,7 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
 
 
 def best_count(
-    values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: float = 0.0, most: int = _CELLS_MAX
+    values: NDArray[np.float64], cuts: Cuts, scale: float, offset: float = 0.0, most: int = _CELLS_MAX
 ) -> tuple[int, float]:
     """Return the number of cells with the least predicted error, and that error, of a gap.
 
@@ -151,8 +151,8 @@ def best_count(
         Shape (m, n), of the people that were cut, in their own order.
     cuts : Cuts
         How they were cut.
-    epsilon : float
-        Above 0 and finite.
+    scale : float
+        Of the noise on each count, as from `cells_scale`.
     offset : float
         The mean square of how far the models' means over these people are from their means over all whom a metric
         looks at: by so much N0 of these people matters to their sums.
@@ -173,7 +173,7 @@ def best_count(
         starts = cuts.starts(count)
         merged = np.searchsorted(finest, starts)
         seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))
-        noise = usual(count) * discrete_variance(cells_scale(epsilon))
+        noise = usual(count) * discrete_variance(scale)
         weights = 1 / (spread * np.diff(starts, append=n) + noise)
         told, told_of_all = seen_points * np.sqrt(weights), float(((seen**2).sum(axis=0) * weights).sum())
         rest = spread * float(cuts.squares.sum() - first.sum()) - spread**2 * (told_of_all - float((told**2).sum()))

@@ -13,7 +13,8 @@ as it has different coordinates: he takes the number that serves him best. Given
 -T..T, and what all answers say of T counts too: the ratio of the person's two likelihoods, both of them means over T,
 is drawn, with a fixed seed. Cells answer later batches too, for nothing, so that all noisy counts can be found out,
 however many models a batch has; they are rows of k = n/C people. With N0 known, so is the sum of all noise but for its
-own, and noise has 1 - 1/C of its variance. Tables by group (`fairwall.laws.groups`) are cells whose noise is that of
+own, and noise has 1 - 1/C of its variance. A sum that is measured besides (`fairwall.laws.residuals`) tells what one
+more cell of an eighth of the people does. Tables by group (`fairwall.laws.groups`) are cells whose noise is that of
 two groups, of a group and everybody else, which hides least; what several of them tell adds up as of normal laws. Of a
 given number of cells, equal ones give most away: with k people in it, a cell gives away k Phi(d/2), which is concave in
 k. Randomised response tells each attribute with probability 1/(1 + e^-epsilon), and nothing that is epsilon-private
@@ -134,20 +135,21 @@ def least_people_within(epsilon: float, limit: Limit) -> int:
 
 
 @lru_cache(maxsize=256)
-def cells_within(n: int, epsilon: float, limit: Limit) -> int:
+def cells_within(n: int, epsilon: float, limit: Limit, *, besides: bool = False) -> int:
     """Return into how many cells the people of a stratum may be put at most so that all reveal no more than a limit.
 
     Of n people, at least 2, and an epsilon above 0 and finite. It is at least 1: all in one cell reveal N0 and nobody.
+    Where a sum is measured besides it is 0 if that reveals more.
     """
     if limit.accuracy >= one_person(epsilon):
         return n
 
     def fits(cells: int) -> bool:
-        return of_cells(n, limit.shares.allowed(n)[0], cells, epsilon) <= limit.accuracy
+        return of_cells(n, limit.shares.allowed(n)[0], cells, epsilon, besides=besides) <= limit.accuracy
 
     most = max(1, n // CELL_MIN)
     # The more there are the more they reveal.
-    low, high = 1, most + 1
+    low, high = 0 if besides else 1, most + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
@@ -213,7 +215,8 @@ def _revealed(
     if noise_on == "attributes" or math.isinf(epsilon):
         return promised
     if noise_on == "cells":
-        found = max(of_cells(n, n0, cells, epsilon) for cells in _steps(max(1, n // least_people(epsilon))))
+        numbers = _steps(max(1, n // least_people(epsilon)))
+        found = max(of_cells(n, n0, cells, epsilon, besides=True) for cells in numbers)
         return min(found, promised)
     asked = find_metric(metric)
     proxy = metric if len(asked.parts) == 1 else "abs_sp"

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from fairwall.laws.cells import cells_scale
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Law
+from fairwall.laws.residuals import CROWDS, PARTS
 
 _SPREAD_MAX = 100.0
 _BINS = 1 << 12
@@ -247,9 +248,19 @@ def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DR
     return ratios
 
 
-def of_cells(n: int, n0: int, cells: int, epsilon: float) -> float:
-    """Return the balanced accuracy of noisy counts of so many cells of equal size."""
-    return 0.5 if cells < 2 else told_apart([look_at_cells(n, n0, cells, epsilon)])
+def of_cells(n: int, n0: int, cells: int, epsilon: float, *, besides: bool = False) -> float:
+    """Return the balanced accuracy of noisy counts of so many cells of equal size, and of a sum measured besides.
+
+    The sum takes most of what it may, and is taken to cost the counts nothing.
+    """
+    looks = [look_at_cells(n, n0, cells, epsilon)] if cells > 1 else []
+    looks += [look_at_residual(n, n0, epsilon)] if besides and n >= CROWDS else []
+    return told_apart(looks) if looks else 0.5
+
+
+def look_at_residual(n: int, n0: int, epsilon: float) -> Look:
+    """Return the look of the sum that is measured besides cells: as if a crowd had all of its weight."""
+    return look_at_cells(n, n0, CROWDS, PARTS[-1] * epsilon)
 
 
 def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> Look:

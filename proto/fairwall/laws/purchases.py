@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch, kept
 from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, usual
+from fairwall.laws.decimals import least_scale
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
 from fairwall.laws.metric import find_metric, strata_of
-from fairwall.laws.posterior import SHARE, Seen, directions_of, predicted_error, structures, variances_told
+from fairwall.laws.posterior import SHARE, Free, Seen, directions_of, predicted_error, structures, variances_told
+from fairwall.laws.residuals import CROWDS, STEPS, Residual, expected, leading, of_cells
 
 EPSILON = "cells.epsilon"
 """The fact: the epsilon of each purchase, shape (purchases,)."""
@@ -34,23 +36,62 @@ PURCHASES_MAX = 32
 
 @dataclass(frozen=True, eq=False)
 class Purchase:
-    """What one batch has bought: each person's cell, shape (n,), and noisy counts.
+    """What one batch has bought.
 
-    They are the number of disadvantaged people in each cell, with the variance of its noise, shape (cells,).
+    Parameters
+    ----------
+    cell_of : ndarray of intp
+        Each person's cell, shape (n,).
+    counts, variances : ndarray of float64
+        How many in each are disadvantaged, with noise, and its variance, shape (cells,).
+    weights : ndarray of int8
+        Of sums over the disadvantaged, times `residuals.STEPS`, shape (rows, n).
+    sums, sum_variances : ndarray of float64
+        The sums, with noise, and its variance, shape (rows,).
     """
 
     cell_of: NDArray[np.intp]
     counts: NDArray[np.float64]
     variances: NDArray[np.float64]
+    weights: NDArray[np.int8]
+    sums: NDArray[np.float64]
+    sum_variances: NDArray[np.float64]
 
     def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Count the people of each cell that are members, shape (cells,)."""
         return np.bincount(self.cell_of[members], minlength=len(self.counts)).astype(np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What would be bought of the people of a stratum: public.
+
+    Parameters
+    ----------
+    people : ndarray of intp
+        Who they are, by position.
+    cuts : Cuts
+    count : int
+        How many cells there are.
+    scale : float
+        Of the noise on their counts.
+    residual : Residual or None
+        What is measured besides.
+    error : float
+        What is expected of a gap.
+    """
+
+    people: NDArray[np.intp]
+    cuts: Cuts
+    count: int
+    scale: float
+    residual: Residual | None
+    error: float
+
+
 @kept
-def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
-    """Return who is in each stratum, by position, its cuts, how many cells are used, and the error to expect; public.
+def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[Planned]:
+    """Return what a batch would buy of each stratum; public.
 
     No more cells than reveal what the limit allows. ValueError for an epsilon that is not finite and above 0.
     """
@@ -59,9 +100,35 @@ def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[tup
     for people, cuts in batch.cuts(least_people_within(epsilon, limit)):
         values = batch.predictions[:, people]
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
-        most = cells_within(max(2, len(people)), epsilon, _limit_among(batch, people, limit))
-        found.append((people, cuts, *best_count(values, cuts, epsilon, offset, most)))
+        found.append(plan_among(values, people, cuts, epsilon, offset, _limit_among(batch, people, limit)))
     return found
+
+
+def plan_among(
+    values: NDArray[np.float64],
+    people: NDArray[np.intp],
+    cuts: Cuts,
+    epsilon: float,
+    offset: float,
+    limit: Limit,
+) -> Planned:
+    """Return what would be bought of people who are cut as given, with `values` of their own; `offset` as for cells."""
+    n, scale = max(2, len(people)), cells_scale(epsilon)
+    count, error = best_count(values, cuts, scale, offset, cells_within(n, epsilon, limit))
+    crowd, most = max(least_people_within(epsilon, limit), n // CROWDS), cells_within(n, epsilon, limit, besides=True)
+    hides, residual = of_cells(values, cuts.cell_of(count), epsilon, error, crowd)
+    whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
+    if residual is None or not most:
+        return whole
+    # With less of epsilon, or fewer that may be, there are other cells, which leave something else.
+    scale = least_scale(epsilon, residual.scale)
+    count, error = best_count(values, cuts, scale, offset, most)
+    weights = leading(values, cuts.cell_of(count), crowd)
+    if weights is None:
+        return whole
+    residual = replace(residual, weights=weights)
+    measured = Planned(people, cuts, count, scale, residual, math.hypot(error, residual.error))
+    return min(whole, measured, key=lambda each: each.error)
 
 
 def _limit_among(batch: AskedBatch, people: NDArray[np.intp], limit: Limit) -> Limit:
@@ -79,7 +146,7 @@ def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> flo
     """
     planned, errors = plan(batch, epsilon, limit), []
     for members in strata_of(batch.metric, batch.labels):
-        inside = [(len(people), count, error) for people, _, count, error in planned if members[people].any()]
+        inside = [(len(each.people), each.count, each.error) for each in planned if members[each.people].any()]
         if all(count == 1 for _, count, _ in inside):
             return math.inf
         people = sum(of_stratum for of_stratum, _, _ in inside)
@@ -98,7 +165,8 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
         squares, directions = directions_of(centred @ centred.T)
         priors = structures(squares, len(centred), SHARE, n)
         for number, one in enumerate(bought):
-            seen = seen_by([one], centred, members)
+            # What is measured besides cells is left out: of it the prior says nothing.
+            seen = seen_by([_counts_alone(one)], centred, members)
             cross = directions.T @ seen.cross
             told = cross / np.sqrt(SHARE * (1 - SHARE) * seen.ones + usual(len(seen.ones)) * seen.noise)
             variances = [variance / len(centred) for variance in variances_told(squares, told, priors)]
@@ -109,8 +177,21 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
 
 def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> Purchase:
     """Return what a batch would buy; of nobody's counts."""
-    cell_of, total = cells_of(batch, epsilon, limit)
-    return Purchase(cell_of, np.zeros(total), np.full(total, discrete_variance(cells_scale(epsilon))))
+    found = plan(batch, epsilon, limit)
+    cell_of, variances = np.empty(len(batch.labels), np.intp), list[float]()
+    rows, of_rows = list[NDArray[np.int8]](), list[float]()
+    for each in found:
+        cell_of[each.people] = len(variances) + each.cuts.cell_of(each.count)
+        variances += [discrete_variance(each.scale)] * each.count
+        if each.residual is not None:
+            row = np.zeros(len(cell_of), np.int8)
+            row[each.people] = each.residual.weights
+            rows.append(row)
+            of_rows.append(discrete_variance(STEPS * each.residual.scale) / STEPS**2)
+    weights = np.array(rows, np.int8).reshape(len(rows), len(cell_of))
+    return Purchase(
+        cell_of, np.zeros(len(variances)), np.array(variances), weights, np.zeros(len(rows)), np.array(of_rows)
+    )
 
 
 def bought_at(facts: Mapping[str, NDArray[Any]], epsilon: float) -> list[Purchase]:
@@ -123,24 +204,21 @@ def bought_at(facts: Mapping[str, NDArray[Any]], epsilon: float) -> list[Purchas
 def purchases(facts: Mapping[str, NDArray[Any]]) -> Iterator[Purchase]:
     """Read what an account has bought."""
     for number in range(len(facts.get(EPSILON, ()))):
-        cell_of, cells = (facts[name] for name in fact_names(number))
-        counts, variances = np.asarray(cells, dtype=np.float64)[:, :2].T
-        yield Purchase(np.asarray(cell_of).astype(np.intp), counts, variances)
+        of, counted, of_weights, of_sums = fact_names(number)
+        cell_of, cells = facts[of], facts[counted]
+        weights = facts.get(of_weights, np.zeros((0, len(cell_of)), np.int8))
+        sums = facts.get(of_sums, np.zeros((0, 2)))
+        told = (np.asarray(of, dtype=np.float64)[:, :2].T for of in (cells, sums))
+        (counts, variances), (of_rows, their) = told
+        yield Purchase(np.asarray(cell_of).astype(np.intp), counts, variances, np.asarray(weights), of_rows, their)
 
 
-def fact_names(number: int) -> tuple[str, str]:
-    """Name the two facts of a purchase: each person's cell, and the noisy counts with their variances."""
-    return f"cells.{number}.of", f"cells.{number}.counts"
+def fact_names(number: int) -> tuple[str, str, str, str]:
+    """Name the facts of a purchase: each person's cell, the noisy counts with their variances, weights, and their sums.
 
-
-def cells_of(batch: AskedBatch, epsilon: float, limit: Limit) -> tuple[NDArray[np.intp], int]:
-    """Return the cell of each person that a batch would buy, shape (n,), and how many cells there are."""
-    cell_of = np.empty(len(batch.labels), np.intp)
-    total = 0
-    for people, cuts, count, _ in plan(batch, epsilon, limit):
-        cell_of[people] = total + cuts.cell_of(count)
-        total += count
-    return cell_of, total
+    The last two only where sums are measured besides.
+    """
+    return f"cells.{number}.of", f"cells.{number}.counts", f"cells.{number}.weights", f"cells.{number}.sums"
 
 
 def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:
@@ -155,6 +233,12 @@ def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) 
         estimates.append(float(part @ one.counts))
         precisions.append(1 / float(part**2 @ one.variances))
     return float(np.dot(estimates, precisions) / sum(precisions)), 1 / sum(precisions)
+
+
+def excess(bought: Sequence[Purchase]) -> float:
+    """Return the excess kurtosis of the sum of all noise on counts: 3 + 1/v of one count, v its variance."""
+    v = np.concatenate([one.variances for one in bought])
+    return float((v**2 * (3 + 1 / v)).sum() / v.sum() ** 2)
 
 
 def seen_by(bought: Sequence[Purchase], centred: NDArray[np.float64], members: NDArray[np.bool_]) -> Seen:
@@ -174,12 +258,29 @@ def seen_by(bought: Sequence[Purchase], centred: NDArray[np.float64], members: N
         people.append(counted[inside].astype(np.float64))
     gram = np.block([[_shared(one, other)[np.ix_(a, b)] for other, b in zip(bought, kept, strict=True)]
                      for one, a in zip(bought, kept, strict=True)])  # fmt: skip
-    return Seen(
+    seen = Seen(
         np.concatenate([one.counts[inside] for one, inside in zip(bought, kept, strict=True)]),
         np.concatenate(people),
         gram,
         np.concatenate(crosses, axis=1),
         np.concatenate([one.variances[inside] for one, inside in zip(bought, kept, strict=True)]),
+    )
+    found = [(one, row) for one in bought for row in np.flatnonzero(one.weights[:, members].any(axis=1))]
+    if not found:
+        return seen
+    w = np.stack([one.weights[row] / STEPS for one, row in found])
+    of_cells = [np.stack([np.bincount(one.cell_of, row, len(one.counts))[inside] for row in w])
+                for one, inside in zip(bought, kept, strict=True)]  # fmt: skip
+    shared, effects = np.concatenate(of_cells, axis=1), centred @ w.T
+    gram = np.block([[gram, shared.T], [shared, w @ w.T]])
+    variances = np.array([(expected(row) / float(row @ row)) ** 2 for row in w])
+    return Seen(
+        np.append(seen.values, [one.sums[row] for one, row in found]),
+        np.append(seen.ones, w.sum(axis=1)),
+        gram,
+        np.hstack([seen.cross, effects]),
+        np.append(seen.noise, [one.sum_variances[row] for one, row in found]),
+        Free(gram[:, len(seen.values) :], effects, variances),
     )
 
 
@@ -190,19 +291,30 @@ def _shared(one: Purchase, other: Purchase) -> NDArray[np.float64]:
     return pairs.astype(np.float64).reshape(shape)
 
 
+def _counts_alone(one: Purchase) -> Purchase:
+    return replace(one, weights=one.weights[:0], sums=one.sums[:0], sum_variances=one.sum_variances[:0])
+
+
 def merged(bought: Sequence[Purchase]) -> list[Purchase]:
     """Put purchases of the same cells together: as one with the mean of their counts, weighed by their noise."""
     found: dict[bytes, Purchase] = {}
     for one in bought:
-        key = one.cell_of.tobytes()
+        key = one.cell_of.tobytes() + one.weights.tobytes()
         found[key] = _mean(found[key], one) if key in found else one
     return list(found.values())
 
 
 def _mean(one: Purchase, other: Purchase) -> Purchase:
-    precision = 1 / one.variances + 1 / other.variances
-    mean = (one.counts / one.variances + other.counts / other.variances) / precision
-    return Purchase(one.cell_of, mean, 1 / precision)
+    counts, variances = _weighed(one.counts, one.variances, other.counts, other.variances)
+    sums, sum_variances = _weighed(one.sums, one.sum_variances, other.sums, other.sum_variances)
+    return Purchase(one.cell_of, counts, variances, one.weights, sums, sum_variances)
+
+
+def _weighed(
+    one: NDArray[np.float64], its: NDArray[np.float64], other: NDArray[np.float64], others: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    precision = 1 / its + 1 / others
+    return (one / its + other / others) / precision, 1 / precision
 
 
 def strongest(bought: Sequence[Purchase]) -> Sequence[Purchase]:

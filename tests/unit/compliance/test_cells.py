@@ -27,12 +27,14 @@ from fairwall.laws.purchases import (
     EPSILON,
     bought_at,
     disadvantaged_among,
+    fact_names,
     planned,
     predicted,
     predicted_with,
     purchases,
     seen_by,
 )
+from fairwall.laws.residuals import STEPS
 from tests.asked import Asked, Spy
 
 CELLS = CellsMechanism()
@@ -109,12 +111,30 @@ def test_no_neighbours_of_few_people_cost_more_than_epsilon(people: int) -> None
 @pytest.mark.parametrize("people", [21, 40, 60, 300])
 def test_the_worst_neighbours_cost_epsilon_and_none_more(people: int, epsilon: float, metrics: tuple[str, ...]) -> None:
     groups = (np.arange(people) * 7 % 5 > 1).astype(np.uint8)
-    here = draws(asking(people=people, metrics=metrics, protected=groups), epsilon)
-    losses = [
-        loss(here, draws(asking(people=people, metrics=metrics, protected=other), epsilon))
-        for other in itertools.islice(neighbours(groups), 25)
-    ]
-    assert losses == pytest.approx([epsilon] * len(losses), rel=1e-14)
+    asked = asking(people=people, metrics=metrics, protected=groups)
+    here, weights = draws(asked, epsilon), np.abs(planned(asked.asked, epsilon).weights).max(axis=0, initial=0)
+    # All that they cost is paid by somebody of the largest weight, where there are any.
+    losses = {}
+    for person in {*range(min(25, people)), int(weights.argmax())}:
+        other = groups.copy()
+        other[person] ^= 1
+        losses[person] = loss(here, draws(asking(people=people, metrics=metrics, protected=other), epsilon))
+    assert max(losses.values()) == pytest.approx(epsilon, rel=1e-7)
+    assert max(losses.values()) <= epsilon * (1 + 1e-14)
+    if not weights.any():
+        assert list(losses.values()) == pytest.approx([epsilon] * len(losses), rel=1e-14)
+
+
+def test_a_sum_that_is_measured_besides_is_paid_for() -> None:
+    # The broken twin: the sum "only tells what the counts do not", and they keep all of epsilon.
+    asked = asking(people=300, models=5, metrics=("sp",))
+    people = planned(asked.asked, 0.3).weights[0]
+    other = asked.records.protected.copy()
+    other[np.abs(people.astype(int)).argmax()] ^= 1
+    one, two = (draws(asking(people=300, protected=of), 0.3) for of in (asked.records.protected, other))
+    assert loss(one, two) == pytest.approx(0.3, rel=1e-7)
+    counts = [replace(each[0], scale=cells_scale(0.3)) for each in (one, two)]
+    assert loss([counts[0], *one[1:]], [counts[1], *two[1:]]) > 1.04 * 0.3
 
 
 def test_cells_and_the_size_besides_cost_too_much() -> None:
@@ -178,7 +198,7 @@ def test_a_large_epsilon_leaves_what_cells_cannot_tell(metric: str) -> None:
 def test_the_same_people_cost_nothing_again() -> None:
     first = asking("sp", people=120, metrics=LABELLED)
     bought = CELLS.release(first, NO_FACTS, 1.0, 0.0, seeded())
-    assert set(bought.facts) == {EPSILON, "cells.0.of", "cells.0.counts"}
+    assert set(bought.facts) == {EPSILON, *fact_names(0)}
     assert CELLS.is_free(bought.facts, 1.0)
     assert CELLS.is_free(bought.facts, 0.1)
     assert not CELLS.is_free(bought.facts, 1.01)
@@ -218,6 +238,8 @@ def test_purchases_are_put_together_by_what_they_tell() -> None:
     mean = {**first, "cells.0.counts": np.array(second["cells.0.counts"])}
     mean["cells.0.counts"][:, 0] = (one.counts + other.counts) / 2
     mean["cells.0.counts"][:, 1] /= 2
+    if len(one.sums):
+        mean["cells.0.sums"] = np.stack([(one.sums + other.sums) / 2, one.sum_variances / 2], axis=1)
     assert values == pytest.approx(CELLS.release(asked, mean, 1.0, 0.0, seeded()).values, abs=1e-6)
 
 
@@ -235,7 +257,9 @@ def test_rows_of_unlike_cells_know_whom_they_share() -> None:
     for one in bought:
         # Of cells without members nothing is to be known.
         rows.append(np.eye(len(one.counts))[one.cell_of].T[one.among(members) > 0])
-    everything = np.concatenate(rows)
+    assert any(len(one.weights) for one in bought)
+    # Sums come after all counts.
+    everything = np.concatenate([*rows, *(one.weights / STEPS for one in bought)])
     assert seen.gram == pytest.approx(everything @ everything.T)
     assert seen.cross == pytest.approx(centred @ everything.T, abs=1e-12)
     assert seen.ones == pytest.approx(everything.sum(axis=1))

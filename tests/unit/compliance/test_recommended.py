@@ -64,7 +64,7 @@ def test_a_gap_that_no_prior_expects_is_answered_about_as_well_as_by_plain_count
 def test_cells_answer_such_gaps_worse() -> None:
     """The broken twin: what was chosen for one model."""
     found, held = errors(CellsMechanism(), in_a_tail, 4)
-    assert np.median(found) > 4 * np.median(errors(answerers()["cube"], in_a_tail, 4)[0])
+    assert np.median(found) > 2.5 * np.median(errors(answerers()["cube"], in_a_tail, 4)[0])
     assert held < 4
 
 

@@ -77,8 +77,8 @@ def test_cells_that_are_few_enough_answer_where_nothing_else_stays_within() -> N
     assert revealed(choose("sp", 100, 40, epsilon, limit=LIMIT), "sp", 100, 40, epsilon) > 0.6
     chosen = Recommended(reveal_max=0.6).chosen("sp", 100, 40, epsilon, 0.0, asked)
     assert isinstance(chosen, CellsMechanism)
-    ((_, _, cells, _),) = plan(asked.asked, epsilon, chosen.limit)
-    assert 1 < cells <= cells_within(100, epsilon, LIMIT)
+    (planned,) = plan(asked.asked, epsilon, chosen.limit)
+    assert 1 < planned.count <= cells_within(100, epsilon, LIMIT)
 
 
 def test_within_the_limit_nothing_is_chosen_that_errs_more_than_the_midpoint() -> None:
@@ -91,13 +91,24 @@ def test_no_more_cells_are_bought_than_may_be() -> None:
     asked, most = question(1000, 40), cells_within(1000, 1.0, Limit(0.56))
     bought = {}
     for limit in (0.56, 1.0):
-        mechanism = Recommended(reveal_max=limit)
-        assert mechanism.chosen("sp", 1000, 40, 1.0, 0.0, asked).name == "cells"
+        mechanism = CellsMechanism(limit=Limit(limit))
         facts = mechanism.release(asked, NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(1))).facts
         assert EPSILON in facts
         ((one,),) = [list(purchases(facts))]
         bought[limit] = len(one.counts)
     assert 1 < bought[0.56] <= most < bought[1.0]
+
+
+def test_where_a_sum_reveals_more_than_may_be_nothing_is_measured_besides() -> None:
+    rng = np.random.default_rng(5)
+    rows = np.clip(rng.random(1000) + 0.05 * rng.normal(size=(25, 1000)), 0, 1)
+    records = Records(np.zeros(1000, np.uint8), (rng.permutation(1000) >= 100).astype(np.uint8), ("sp",), 20)
+    limit, asked = limit_of(20), Question("sp", rows, records).asked
+    assert cells_within(1000, 1.0, limit, besides=True) > 1
+    assert cells_within(1000, 4.0, limit) > cells_within(1000, 4.0, limit, besides=True) == 0
+    measured, whole = (plan(asked, epsilon, limit) for epsilon in (1.0, 4.0))
+    assert [each.residual is None for each in (*measured, *whole)] == [False, True]
+    assert measured[0].count <= cells_within(1000, 1.0, limit, besides=True)
 
 
 def test_a_cube_may_be_chosen_where_its_own_sides_are_few_enough() -> None:
@@ -212,7 +223,7 @@ def test_people_of_a_label_that_no_metric_looks_at_alone_may_be_of_any_group() -
     cells = {}
     for metrics in (("sp", "eo"), ("sp", "eo", "fpr")):
         asked = Question("sp", rng.random((9, 1000)), Records(labels, protected, metrics, 100))
-        of_none, of_eo = (count for _, _, count, _ in plan(asked.asked, 1.0, limit_of(100)))
+        of_none, of_eo = (each.count for each in plan(asked.asked, 1.0, limit_of(100)))
         cells[metrics] = of_none, of_eo
     assert cells["sp", "eo"] == (1, cells["sp", "eo", "fpr"][1])
     assert min(cells["sp", "eo", "fpr"]) > 1

@@ -94,7 +94,7 @@ def test_the_usual_size_of_sums_of_laplace_noise() -> None:
 def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) -> None:
     values = alike(5, 150)
     cuts = cut(values)
-    count, error = best_count(values, cuts, epsilon)
+    count, error = best_count(values, cuts, cells_scale(epsilon))
     centred = values - values.mean(axis=1, keepdims=True)
 
     def expected(cells: int) -> float:
@@ -110,10 +110,10 @@ def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) ->
 def test_more_epsilon_buys_more_cells() -> None:
     values = alike(20, 600)
     cuts = cut(values)
-    counts = [best_count(values, cuts, epsilon)[0] for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    counts = [best_count(values, cuts, cells_scale(epsilon))[0] for epsilon in (0.01, 0.1, 1.0, 10.0)]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
-    errors = [best_count(values, cuts, epsilon)[1] for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    errors = [best_count(values, cuts, cells_scale(epsilon))[1] for epsilon in (0.01, 0.1, 1.0, 10.0)]
     assert errors == sorted(errors, reverse=True)
     # Whoever's means differ from all others' needs N0 as well, and cells make that noisy.
     assert best_count(values, cuts, 1.0, offset=1.0)[1] > best_count(values, cuts, 1.0)[1]

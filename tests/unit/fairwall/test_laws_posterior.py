@@ -11,6 +11,7 @@ from fairwall.laws.posterior import (
     DEVIATION,
     SHARE,
     STRUCTURES,
+    Free,
     Seen,
     directions_of,
     posterior,
@@ -47,14 +48,17 @@ def kernels(centred: NDArray[np.float64], share: float) -> list[NDArray[np.float
     return found
 
 
+@pytest.mark.parametrize("free", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(6))
-def test_it_is_the_gaussian_posterior_of_people(seed: int) -> None:
+def test_it_is_the_gaussian_posterior_of_people(seed: int, free: int) -> None:
     centred, rows, noise = world(seed)
+    directions, own = np.random.default_rng((seed, free)).normal(size=(13, free)), np.array([3.0, 0.2])[:free]
+    besides = directions * own @ directions.T
     n, share = centred.shape[1], 0.1 + 0.1 * seed
     values = rows @ (np.random.default_rng(seed).random(n) < share)
     logs, means, variances = [], [], []
     for kernel in kernels(centred, share):
-        prior = share * (1 - share) * kernel
+        prior = share * (1 - share) * kernel + besides
         covariance = rows @ prior @ rows.T + noise
         gain = prior @ rows.T @ np.linalg.inv(covariance)
         off = values - share * rows.sum(axis=1)
@@ -72,11 +76,13 @@ def test_it_is_the_gaussian_posterior_of_people(seed: int) -> None:
         variances.append((going_on + by_itself) / 2 + centred @ exact @ noise @ exact.T @ centred.T)
         logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
     evidence = np.exp(np.array(logs) - max(logs)) / np.exp(np.array(logs) - max(logs)).sum()
-    logs[0] += np.log(min(4, CHANCE) * 6)
+    evidence = 0.7 * evidence + 0.3 / len(STRUCTURES)
+    logs[0] += np.log(min(4, CHANCE) * (len(STRUCTURES) - 1))
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
     mean = weights @ np.array(means)
-    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    of_free = Free(rows @ directions, centred @ directions, own) if free else None
+    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise, of_free)
     found = posterior(centred @ centred.T, seen, share, n)
     assert found.weights == pytest.approx(weights, rel=1e-6)
     assert found.mean == pytest.approx(mean, rel=1e-6, abs=1e-9)
