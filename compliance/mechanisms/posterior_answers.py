@@ -99,8 +99,9 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends]:
 
             Where all or none are in one group, that moves the gap as if the sum were larger or smaller than may be.
             """
-            least = np.maximum(-means * size / (n - size) * larger, n * means - (n - size) - larger)
-            most = np.minimum(n * means + means * (n - size) / size * larger, size + larger)
+            up, down = min(larger, n - fewest - size), min(larger, size - fewest)
+            least = np.maximum(-means * size / (n - size) * up, n * means - (n - size) - down)
+            most = np.minimum(n * means + means * (n - size) / size * down, size + up)
             sum0 = np.clip(size * means + u, least, most)
             return [
                 GroupSums(total - part, part, n1=n - size, n0=size)

@@ -112,8 +112,7 @@ def of_cells(
 
     Parameters
     ----------
-    values, cell_of, crowd
-        As for `leading`.
+    values, cell_of, crowd : as for `leading`
     epsilon : float
         Of the whole purchase.
     error : float
