@@ -98,7 +98,11 @@ def _buy(
         np.stack([np.concatenate(counts), buys.variances], axis=1),
     ]
     if sums:
-        contents += [buys.weights, np.stack([np.concatenate(sums), buys.sum_variances], axis=1)]
+        # Nobody is in two strata: one weight for each person will do.
+        inside = [buys.cell_of[row != 0] for row in buys.weights]
+        ends = [[float(end(cells)) for cells in inside] for end in (np.min, np.max)]
+        contents.append(buys.weights.sum(axis=0, dtype=np.int8))
+        contents.append(np.stack([np.concatenate(sums), buys.sum_variances, *ends], axis=1))
     names = fact_names(len(before))[: len(contents)]
     return {**dict(zip(names, contents, strict=True)), EPSILON: np.append(before, epsilon)}
 

@@ -206,17 +206,19 @@ def purchases(facts: Mapping[str, NDArray[Any]]) -> Iterator[Purchase]:
     for number in range(len(facts.get(EPSILON, ()))):
         of, counted, of_weights, of_sums = fact_names(number)
         cell_of, cells = facts[of], facts[counted]
-        weights = facts.get(of_weights, np.zeros((0, len(cell_of)), np.int8))
-        sums = facts.get(of_sums, np.zeros((0, 2)))
-        told = (np.asarray(of, dtype=np.float64)[:, :2].T for of in (cells, sums))
-        (counts, variances), (of_rows, their) = told
-        yield Purchase(np.asarray(cell_of).astype(np.intp), counts, variances, np.asarray(weights), of_rows, their)
+        cell_of = np.asarray(cell_of).astype(np.intp)
+        counts, variances = np.asarray(cells, dtype=np.float64)[:, :2].T
+        sums, their, first, last = np.asarray(facts.get(of_sums, np.zeros((0, 4))), dtype=np.float64).T
+        within = (cell_of >= first[:, np.newaxis]) & (cell_of <= last[:, np.newaxis])
+        weights = np.where(within, np.asarray(facts.get(of_weights, 0), dtype=np.int8), np.int8(0))
+        yield Purchase(cell_of, counts, variances, weights, sums, their)
 
 
 def fact_names(number: int) -> tuple[str, str, str, str]:
-    """Name the facts of a purchase: each person's cell, the noisy counts with their variances, weights, and their sums.
+    """Name the facts of a purchase.
 
-    The last two only where sums are measured besides.
+    They are each person's cell, and the noisy counts with their variances; where sums are measured besides, each
+    person's weight, and the noisy sums with their variances and the first and the last of their cells.
     """
     return f"cells.{number}.of", f"cells.{number}.counts", f"cells.{number}.weights", f"cells.{number}.sums"
 

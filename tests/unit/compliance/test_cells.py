@@ -215,6 +215,20 @@ def test_the_same_people_cost_nothing_again() -> None:
             assert CELLS.release(same, bought.facts, 0.5, 0.0, seeded(5)).values.tolist() == answered.values.tolist()
 
 
+def test_what_was_bought_is_read_as_it_was_planned() -> None:
+    asked = asking(people=600, metrics=LABELLED)
+    planning = planned(asked.asked, 4.0)
+    facts = CELLS.release(asked, NO_FACTS, 4.0, 0.0, seeded()).facts
+    (bought,) = purchases(facts)
+    assert len(planning.weights) == 2
+    assert facts["cells.0.weights"].nbytes == 600
+    for name in ("cell_of", "variances", "weights", "sum_variances"):
+        assert getattr(bought, name).tolist() == getattr(planning, name).tolist(), name
+    # And so it is of whoever has bought cells alone, before there were sums.
+    (alone,) = purchases({name: of for name, of in facts.items() if name not in fact_names(0)[2:]})
+    assert (alone.weights.shape, len(alone.sums)) == ((0, 600), 0)
+
+
 def test_cells_keep_to_strata_where_labels_matter() -> None:
     asked = asking("sp", people=200, metrics=LABELLED)
     facts = CELLS.release(asked, NO_FACTS, 1.0, 0.0, seeded()).facts
@@ -240,7 +254,9 @@ def test_purchases_are_put_together_by_what_they_tell() -> None:
     mean["cells.0.counts"][:, 0] = (one.counts + other.counts) / 2
     mean["cells.0.counts"][:, 1] /= 2
     if len(one.sums):
-        mean["cells.0.sums"] = np.stack([(one.sums + other.sums) / 2, one.sum_variances / 2], axis=1)
+        mean["cells.0.sums"] = np.array(second["cells.0.sums"])
+        mean["cells.0.sums"][:, 0] = (one.sums + other.sums) / 2
+        mean["cells.0.sums"][:, 1] /= 2
     assert values == pytest.approx(CELLS.release(asked, mean, 1.0, 0.0, seeded()).values, abs=1e-6)
 
 
