@@ -162,8 +162,8 @@ def test_a_fact_that_is_counted_twice_would_hold_too_few() -> None:
         again = {name.replace("cells.0", "cells.1"): values for name, values in facts.items()}
         return {**again, **facts, EPSILON: np.repeat(facts[EPSILON], 2)}
 
-    once, wide = held("cells", "sp", people=300, epsilon=0.2, bends=0.0, answered_from=lambda facts: facts)
-    doubled, narrow = held("cells", "sp", people=300, epsilon=0.2, bends=0.0, answered_from=twice)
+    once, wide = held("cells", "sp", people=600, epsilon=0.2, bends=0.0, answered_from=lambda facts: facts)
+    doubled, narrow = held("cells", "sp", people=600, epsilon=0.2, bends=0.0, answered_from=twice)
     assert once > 0.94
     assert doubled < once - 0.02
     assert narrow < 0.85 * wide

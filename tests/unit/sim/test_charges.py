@@ -77,7 +77,7 @@ PLAYED = {
     "cells, clamped": (bounded(MECHANISMS["cells"], "clamp"), [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "cells within a limit": (limited(MECHANISMS["cells"], Limit(0.6)), [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "recommended": (CHOSEN, [1.0, 0, 0, 1.0, 0, 1.5, 6.0, 5.0, 7.0, 0]),
-    "recommended within a limit": (limited(CHOSEN, Limit(0.6)), [1.0, 0, 0, 0, 0, 1.5, 6.0, 5.0, 7.0, 0]),
+    "recommended within a limit": (limited(CHOSEN, Limit(0.6)), [1.0, 0, 0, 1.0, 1.0, 1.5, 6.0, 5.0, 7.0, 0]),
     "laplace": (MECHANISMS["laplace"], [epsilon for _, _, epsilon in ASKED]),
 }
 
