@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fairwall.laws.posterior import (
     CHANCE,
     DEVIATION,
+    DOUBT,
     SHARE,
     STRUCTURES,
     Free,
@@ -76,7 +77,7 @@ def test_it_is_the_gaussian_posterior_of_people(seed: int, free: int) -> None:
         variances.append((going_on + by_itself) / 2 + centred @ exact @ noise @ exact.T @ centred.T)
         logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
     evidence = np.exp(np.array(logs) - max(logs)) / np.exp(np.array(logs) - max(logs)).sum()
-    evidence = 0.7 * evidence + 0.3 / len(STRUCTURES)
+    evidence = (1 - DOUBT) * evidence + DOUBT / len(STRUCTURES)
     logs[0] += np.log(min(4, CHANCE) * (len(STRUCTURES) - 1))
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
