@@ -73,6 +73,7 @@ def test_a_privacy_audit_knows_its_exact_loss() -> None:
     assert "exact loss   0.5," in told("mechanism", "test", "privacy", "toy")
 
 
+@pytest.mark.check
 def test_a_metric_is_audited_and_recommended_for() -> None:
     assert "exact loss   1," in told("metric", "test", "privacy", "laplace", "--metric", "tnr")
     batch = ("--people", 400, "--models", 2, "--epsilon", 1, "--json")
