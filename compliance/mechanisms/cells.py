@@ -6,10 +6,14 @@ that the account has bought. What is released are whole numbers; all else is a f
 So answers are moved towards no gap as far as the release leaves them open, and an answer near no gap from a small
 epsilon is no evidence of fairness.
 
-**Facts.** Each purchase leaves the cell of each person and the noisy counts. A later batch at no larger epsilon than
-one of them is answered from all of them for nothing, whatever its models; a batch at a larger one buys cells of its
-own, and is answered from all together: noise is independent, and the posterior weighs each by what it tells. Repeats of
-a partition count once, with the mean of their noisy counts.
+Where more may hide within cells than it costs, one weighted sum of a stratum is measured besides, for a part of epsilon
+(`fairwall.laws.residuals`).
+
+**Facts.** Each purchase leaves the cell of each person and the noisy counts, and where sums are measured, each person's
+weight and the noisy sums. A later batch at no larger epsilon than one of them is answered from all of them for nothing,
+whatever its models; a batch at a larger one buys cells of its own, and is answered from all together: noise is
+independent, and the posterior weighs each by what it tells. Repeats of a partition count once, with the mean of their
+noisy counts.
 
 **Intervals** are those of `compliance.mechanisms.posterior_answers`.
 """

@@ -1,8 +1,8 @@
 """What cells a batch would buy, and what those that were bought tell of it: all of it public, released noise included.
 
-`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.posterior` the answers, and
-`compliance.mechanisms.cells` draws the noise. What was bought stands in an account's facts: by purchase the cell of
-each person and the noisy counts.
+`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.residuals` what is measured besides,
+`fairwall.laws.posterior` the answers, and `compliance.mechanisms.cells` draws the noise. What was bought stands in an
+account's facts (`fact_names`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairwall.laws.decimals import least_scale
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.posterior import SHARE, Free, Seen, directions_of, predicted_error, structures, variances_told
-from fairwall.laws.residuals import CROWDS, STEPS, Residual, expected, leading, of_cells
+from fairwall.laws.residuals import CROWDS, STEPS, Residual, besides_cells, expected, leading
 
 EPSILON = "cells.epsilon"
 """The fact: the epsilon of each purchase, shape (purchases,)."""
@@ -116,7 +116,7 @@ def plan_among(
     n, scale = max(2, len(people)), cells_scale(epsilon)
     count, error = best_count(values, cuts, scale, offset, cells_within(n, epsilon, limit))
     crowd, most = max(least_people_within(epsilon, limit), n // CROWDS), cells_within(n, epsilon, limit, besides=True)
-    hides, residual = of_cells(values, cuts.cell_of(count), epsilon, error, crowd)
+    hides, residual = besides_cells(values, cuts.cell_of(count), epsilon, error, crowd)
     whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
     if residual is None or not most:
         return whole

@@ -106,7 +106,7 @@ def leading(values: NDArray[np.float64], cell_of: NDArray[np.intp], crowd: int) 
     return np.asarray(steps, np.int8) if np.count_nonzero(2 * np.abs(steps) >= STEPS) >= crowd else None
 
 
-def of_cells(
+def besides_cells(
     values: NDArray[np.float64], cell_of: NDArray[np.intp], epsilon: float, error: float, crowd: int
 ) -> tuple[float, Residual | None]:
     """Return how large an error of a gap may hide in cells, and what is measured besides; None where it does not pay.
@@ -129,11 +129,17 @@ def of_cells(
     hides = of_one * expected(w)
     least, found = math.hypot(error, hides), None
     for part in PARTS if weights is not None else ():
-        scale = float(np.float32(1 / (part * epsilon)))
+        scale = _short(1 / (part * epsilon))
         noise = of_one * math.sqrt(discrete_variance(STEPS * scale)) / STEPS
         if (both := math.hypot(error / (1 - part), noise)) < least:
             least, found = both, Residual(looked_at, scale, noise)
     return hides, found
+
+
+def _short(scale: float) -> float:
+    """Return a scale of 24 bits, so that `STEPS` times it is a float64 as well."""
+    mantissa, exponent = math.frexp(scale)
+    return math.ldexp(round(mantissa * 2**24), exponent - 24)
 
 
 def expected(weights: NDArray[np.float64]) -> float:

@@ -120,7 +120,7 @@ def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     score = rng.choice([0.1, 0.5, 0.9], 1000) + 0.05 * groups + 0.02 * rng.random(1000)
     question = Question("sp", np.clip(score + 0.05 * rng.normal(size=(5, 1000)), 0, 1), records)
     held, off = held_of(question, 0.5)
-    monkeypatch.setattr(purchases, "of_cells", lambda *_: (0.0, None))
+    monkeypatch.setattr(purchases, "besides_cells", lambda *_: (0.0, None))
     question = Question("sp", question.predictions.copy(), records)  # what it was planned to buy is kept
     held_without, off_without = held_of(question, 0.5)
     assert held >= 0.85

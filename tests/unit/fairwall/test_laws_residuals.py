@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fairwall.laws.cells import cut
-from fairwall.laws.looks import look_at_cells, told_apart
-from fairwall.laws.looks import of_cells as of_looks
-from fairwall.laws.residuals import CROWDS, PARTS, STEPS, leading, of_cells
+from fairwall.laws.looks import look_at_cells, of_cells, told_apart
+from fairwall.laws.residuals import CROWDS, PARTS, STEPS, besides_cells, leading
 
 
 def alike(models: int, people: int, off: float, seed: int = 0) -> NDArray[np.float64]:
@@ -72,17 +73,17 @@ def test_weights_do_not_turn_round_with_the_sign_of_a_direction(monkeypatch: pyt
 
 def test_it_is_measured_where_more_may_hide_than_its_price() -> None:
     values = alike(25, 1000, 0.05)
-    hides, found = of_cells(values, cut(values).cell_of(4), 0.5, 0.016, 10)
+    hides, found = besides_cells(values, cut(values).cell_of(4), 0.5, 0.016, 10)
     assert found is not None
     assert 1 / (PARTS[-1] * 0.5) * 0.999 <= found.scale <= 1 / (PARTS[0] * 0.5) * 1.001
     # What noise adds is less than what might hide there.
     assert found.error < 0.5 * hides
     # Where the counts themselves err more than what might hide, they keep all of epsilon.
-    assert of_cells(values, cut(values).cell_of(4), 0.5, 0.3, 10) == (hides, None)
+    assert besides_cells(values, cut(values).cell_of(4), 0.5, 0.3, 10) == (hides, None)
     # Where somebody stands out, what may hide is known and not measured.
     values = np.zeros((1, 40))
     values[0, 3] = 1.0
-    alone, nothing = of_cells(values, np.arange(40) // 10, 0.5, 0.016, 10)
+    alone, nothing = besides_cells(values, np.arange(40) // 10, 0.5, 0.016, 10)
     assert alone > 0
     assert nothing is None
 
@@ -94,8 +95,17 @@ def test_what_is_told_of_cells_and_a_sum_is_no_less_than_what_they_tell(
 ) -> None:
     """The sum as if a crowd had all of the weight, and nobody else any: as a cell of so many."""
     least = people // 20
-    told = of_looks(people, least, cells, epsilon, besides=True)
+    told = of_cells(people, least, cells, epsilon, besides=True)
     for part in PARTS:
         looks = [look_at_cells(people, least, CROWDS, part * epsilon)]
         looks += [look_at_cells(people, least, cells, (1 - part) * epsilon)] if cells > 1 else []
         assert told_apart(looks) <= told + 1e-3
+
+
+@pytest.mark.parametrize("epsilon", [1e-100, 1e-12, 0.3, 1e3, 1e40])
+def test_a_sum_s_noise_has_a_scale_whatever_epsilon_is(epsilon: float) -> None:
+    values = alike(5, 300, 0.05)
+    _, found = besides_cells(values, cut(values).cell_of(4), epsilon, 1e-9, 10)
+    if found is not None:
+        assert Fraction(STEPS * found.scale) == STEPS * Fraction(found.scale)
+        assert 0 < 1 / found.scale < epsilon
