@@ -9,10 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
-from compliance.intervals.inversion import BEYOND, LAST_BITS, Part, gaps_of_part, gaps_of_parts
-from compliance.intervals.reach import Additive, Size, of_draws, of_sums
+from compliance.intervals.inversion import BEYOND, LAST_BITS, Part, Reach, gaps_of_part, gaps_of_parts
+from compliance.intervals.reach import Additive, Noises, Size, of_common, of_draws, of_sums
+from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric
 from fairwall.laws.quantiles import LEVEL
+
+
+@dataclass(frozen=True, eq=False)
+class Common:
+    """Noise that several sums have in common, beside their own.
+
+    Parameters
+    ----------
+    law : CubeNoise
+        Of the cube that its coordinates are from.
+    weights : ndarray of float64
+        What each sum has of each coordinate, shape (m, r).
+    """
+
+    law: CubeNoise
+    weights: NDArray[np.float64]
+
+    def split(self, parts: int) -> list[Common]:
+        """Return what as many sums each have, one after the other."""
+        return [Common(self.law, weights) for weights in np.split(self.weights, parts)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +49,12 @@ class CentredSums:
         (m,).
     law : Additive
         Of the noise.
-    rounded : float
-        How far rounding may have moved a sum, in its unit.
+    rounded : ndarray of float64
+        How far rounding may have moved each sum, shape (m,).
     possible : Ends
         What gaps, or ratios, people of these values can have, `possible_gaps`.
+    common : Common or None
+        Noise that the sums have in common besides; N0's is of that cube then, where it is shared.
     """
 
     n: int
@@ -40,8 +63,21 @@ class CentredSums:
     centres: NDArray[np.float64]
     units: NDArray[np.float64]
     law: Additive
-    rounded: float
+    rounded: NDArray[np.float64]
     possible: Ends
+    common: Common | None = None
+
+    @property
+    def noise(self) -> Noises:
+        """What noise there is."""
+        return (
+            Noises(self.law) if self.common is None else Noises(self.law, self.common.law, self.common.weights.shape[1])
+        )
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """What each sum has of them, shape (r, m)."""
+        return np.empty((0, len(self.sums))) if self.common is None else self.common.weights.T
 
 
 def intervals(metric: Metric, sizes: Sequence[Size], fewest: int, told: Sequence[CentredSums]) -> Ends:
@@ -55,17 +91,21 @@ def intervals(metric: Metric, sizes: Sequence[Size], fewest: int, told: Sequence
 
 
 def _part(size: Size, fewest: int, told: CentredSums) -> Part:
-    reach = of_sums(size, told.law, told.units, told.rounded)
-    ends = size.range(fewest, told.n)
-    return Part(
-        told.n, told.totals, size.value, *ends, told.sums, told.centres, reach, told.possible, told.units == 0
-    )  # fmt: skip
+    reach = _reach(size, told)
+    ends, known = size.range(fewest, told.n), (told.units == 0) & (told.weights == 0).all(axis=0)
+    return Part(told.n, told.totals, size.value, *ends, told.sums, told.centres, reach, told.possible, known)
+
+
+def _reach(size: Size, told: CentredSums) -> Reach:
+    """Return q for the noise on N0 and on the sums of a stratum."""
+    if told.common is None:
+        return of_sums(size, told.law, told.units, told.rounded)
+    return of_common(size, told.noise, told.units, told.weights, told.rounded)
 
 
 def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends:
     """Return between what numbers the difference of two shares of hits among positives lies."""
-    among = of_sums(size, positives.law, positives.units, positives.rounded)
-    reach = among(positives.centres, positives.centres, 1 - 2 * BEYOND)
+    reach = _reach(size, positives)(positives.centres, positives.centres, 1 - 2 * BEYOND)
     at, of_hits = (of.sums + of.centres * size.value for of in (positives, hits))
     first, last = np.maximum(at - reach, 0.0), np.minimum(at + reach, positives.totals)
     none = positives.totals == 0
@@ -76,9 +116,12 @@ def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends
     def sums(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         found = []
         for slope in (least, most):
-            weights = np.stack([hits.centres - slope * positives.centres, hits.units, -slope * positives.units])
-            rounded = hits.rounded * hits.units + np.abs(slope) * positives.rounded * positives.units
-            found.append(of_draws(size, hits.law, weights, level, rounded))
+            weights = np.vstack([
+                hits.centres - slope * positives.centres, hits.units, -slope * positives.units,
+                hits.weights - slope * positives.weights,
+            ])  # fmt: skip
+            rounded = hits.rounded + np.abs(slope) * positives.rounded
+            found.append(of_draws(size, hits.noise, weights, level, rounded))
         return np.maximum(*found)
 
     reached = np.where(none, 0.0, 1.0)

@@ -35,6 +35,9 @@ Additive: TypeAlias = Laplace | Gaussian | CubeNoise
 _FINE = 250
 """Weights are looked up at multiples of 1/250 up to 1, and of powers of 1.004 beyond."""
 
+_COARSE = 100
+"""For two cubes, weights are looked up at multiples of 1/100 of all others together."""
+
 _COARSER = 1.02
 """Far from 0 N0's noise is taken for the next of these powers."""
 
@@ -45,6 +48,14 @@ _DOUBLINGS = 200
 
 _SEED = 2014
 _DRAWS = 20_000
+_LEAST_WEIGHT = 1e-300
+
+_LEVELS = (*np.arange(0, 0.9, 1e-3).tolist(), *np.arange(0.9, 1, 1e-4).tolist(), 1.0)
+"""Which quantiles of draws are kept."""
+
+_MORE, _AT_ONCE = 5, 1_000_000
+"""Of few models so many times as many draws are looked at, as long as that is no more than so many numbers."""
+
 _SURER = 6.2
 """So many standard deviations of draws up: once in 10^9."""
 
@@ -81,15 +92,15 @@ class Size:
         return max(float(fewest), self.value - reach), min(float(n - fewest), self.value + reach)
 
 
-def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: float) -> Reach:
+def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: NDArray[np.float64]) -> Reach:
     """Return q for the noise on N0 and on the sums of a stratum.
 
     Parameters
     ----------
     law, units : Additive, ndarray of float64
         Of the sums' noise, and its unit for each model, shape (m,).
-    rounded : float
-        How far rounding may have moved a sum, in its unit.
+    rounded : ndarray of float64
+        How far rounding may have moved each sum, shape (m,).
     """
     scales = np.where(units > 0, units, 1.0)
 
@@ -103,7 +114,7 @@ def of_sums(size: Size, law: Additive, units: NDArray[np.float64], rounded: floa
             at = np.array(missing)
             at = np.where(at < _FINE, at / _FINE, np.exp(at / _FINE - 1))
             known.update(zip(missing, _solved(size, law, at, level), strict=True))
-        q: NDArray[np.float64] = scales * (np.array([known[place] for place in places.tolist()]) + rounded)
+        q: NDArray[np.float64] = scales * np.array([known[place] for place in places.tolist()]) + rounded
         return q
 
     return reach
@@ -215,18 +226,49 @@ def _noise_on_size(size: Size) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return edges, np.diff(inside, prepend=0.0)
 
 
+@dataclass(frozen=True)
+class Noises:
+    """The laws of noise on sums of a stratum.
+
+    Parameters
+    ----------
+    own : Additive
+        Of each sum's own noise.
+    common : CubeNoise or None
+        Of noise that sums have in common besides.
+    coordinates : int
+        Of how many of its coordinates.
+    """
+
+    own: Additive
+    common: CubeNoise | None = None
+    coordinates: int = 0
+
+
 @lru_cache(maxsize=16)
-def _drawn(size: Size, law: Additive) -> NDArray[np.float64]:
-    """Draw noise on N0, within R, and on two sums, shape (3, draws); what is beyond R is infinite."""
+def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
+    """Draw noise on N0, within R, on two sums, and what all have in common, shape (3 + r, draws).
+
+    What is beyond R is infinite.
+    """
     generator = np.random.default_rng(_SEED)
-    if size.shared:
-        assert isinstance(law, CubeNoise), "noise is shared by the coordinates of one cube"
-        drawn = generator.gamma(law.sides + 1, law.scale, _DRAWS) * generator.uniform(-1.0, 1.0, (3, _DRAWS))
-    elif isinstance(law, CubeNoise):
-        sums = generator.gamma(law.sides + 1, law.scale, _DRAWS) * generator.uniform(-1.0, 1.0, (2, _DRAWS))
-        drawn = np.vstack([size.law.sample(generator, (1, _DRAWS)), sums])
+
+    def of(law: Additive, numbers: int) -> NDArray[np.float64]:
+        if not isinstance(law, CubeNoise):
+            return law.sample(generator, (numbers, draws))
+        drawn: NDArray[np.float64] = generator.gamma(law.sides + 1, law.scale, draws)
+        return drawn * generator.uniform(-1.0, 1.0, (numbers, draws))
+
+    if noises.common is not None:
+        of_size = of(size.law, 1) if not size.shared else np.empty((0, draws))
+        common = of(noises.common, noises.coordinates + size.shared)
+        drawn = np.vstack(
+            [of_size, common[:1] if size.shared else of_size[:0], of(noises.own, 2), common[size.shared :]]
+        )
+    elif size.shared:
+        drawn = of(noises.own, 3)
     else:
-        drawn = np.vstack([size.law.sample(generator, (1, _DRAWS)), law.sample(generator, (2, _DRAWS))])
+        drawn = np.vstack([of(size.law, 1), of(noises.own, 2)])
     if size.whole:
         # Rounded noise lies no nearer to 0 than what is drawn on the whole numbers.
         drawn[0] = np.rint(drawn[0])
@@ -235,17 +277,57 @@ def _drawn(size: Size, law: Additive) -> NDArray[np.float64]:
 
 
 def of_draws(
-    size: Size, law: Additive, about: NDArray[np.float64], level: float, rounded: NDArray[np.float64]
+    size: Size, noises: Noises, about: NDArray[np.float64], level: float, rounded: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return q for sums of the noise on N0 and on two sums, with some weights, shape (3, m): shape (m,).
+    """Return q for sums of the noise on N0, on two sums and in common, with some weights, shape (3 + r, m): shape (m,).
 
     `rounded` is how far rounding may have moved such a sum, shape (m,).
     """
-    drawn = _drawn(Size(0.0, size.law, size.whole, size.shared), law)
-    order = level + _SURER * math.sqrt(level * (1 - level) / _DRAWS)
-    found = []
-    for weights in about.T:
-        with np.errstate(invalid="ignore"):
-            sums = np.abs(weights @ drawn)
-        found.append(np.quantile(np.where(np.isnan(sums), np.inf, sums), order, method="higher"))
-    return np.array(found) + rounded
+    drawn = _drawn(Size(0.0, size.law, size.whole, size.shared), noises, _draws_for(about.shape[1]))
+    place = _place(level, drawn.shape[1])
+    return np.array([float(np.partition(_sizes(weights, drawn), place)[place]) for weights in about.T]) + rounded
+
+
+def of_common(
+    size: Size, noises: Noises, units: NDArray[np.float64], weights: NDArray[np.float64], rounded: NDArray[np.float64]
+) -> Reach:
+    """Return q for the noise on N0, on a sum, and in common, whose weights are of shape (r, m). Arguments as `of_sums`.
+
+    N0's weight is looked up at the next larger one of a grid, as it is there, and so are levels.
+    """
+    steps = (units + np.abs(weights).sum(axis=0)) / _COARSE
+    steps = np.where(steps > 0, steps, 1.0)
+    drawn = _drawn(Size(0.0, size.law, size.whole, size.shared), noises, _draws_for(len(units)))
+    kept = np.unique([math.ceil(level * (drawn.shape[1] - 1)) for level in _LEVELS])
+    known: dict[tuple[int, float], NDArray[np.float64]] = {}
+
+    def quantiles(model: int, weight: float) -> NDArray[np.float64]:
+        if (model, weight) not in known:
+            of_model = np.concatenate([[weight * steps[model], units[model], 0.0], weights[:, model]])
+            known[model, weight] = np.sort(_sizes(of_model, drawn))[kept]
+        return known[model, weight]
+
+    def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        of_size = np.ceil(np.maximum(np.abs(least), np.abs(most)) / steps).tolist()
+        at = int(np.searchsorted(kept, _place(level, drawn.shape[1])))
+        return np.array([quantiles(*each)[at] for each in enumerate(of_size)]) + rounded
+
+    return reach
+
+
+def _draws_for(models: int) -> int:
+    return min(max(_AT_ONCE // models // _DRAWS, 1), _MORE) * _DRAWS
+
+
+def _place(level: float, draws: int) -> int:
+    """Return the place of the level's quantile among sorted draws, and a little beyond."""
+    return min(math.ceil((level + _SURER * math.sqrt(level * (1 - level) / draws)) * (draws - 1)), draws - 1)
+
+
+def _sizes(weights: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    of_size = weights[:1]
+    # Not 0 times what lies beyond R.
+    sizes: NDArray[np.float64] = np.abs(
+        np.concatenate([np.where(of_size == 0, _LEAST_WEIGHT, of_size), weights[1:]]) @ drawn
+    )
+    return sizes

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.counts import CentredSums, intervals, possible_gaps, possible_sums
+from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps, possible_sums
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.promise import Noisy
@@ -39,24 +39,27 @@ class NoisyCounts:
     size : float or None
         N0 with noise; None where it was bought before.
     size_law, shared : Additive, bool
-        Of N0's noise, and whether that is a coordinate of the sums' own cube.
-    sums, law, step : ndarray of float64, Additive, float
-        The centred sums with noise, its law, and their grid.
+        Of N0's noise, and whether that is a coordinate of the sums' own cube, or of that of what is common.
+    sums, law, rounded : ndarray of float64, Additive, float or ndarray of float64
+        The centred sums with noise, its law, and how far rounding may have moved each: a number, or shape (k,).
     centres, units : ndarray of float64 or float
-        What was taken off each value before it was added up, and the unit of `law` and `step`: a number, or shape (k,).
+        What was taken off each value before it was added up, and the unit of `law`: a number, or shape (k,).
     expected : callable or None
         From N0 as released to what the centred sums are taken for, shape (k,); None for what they are with noise.
+    common : Common or None
+        Noise that the sums have in common besides.
     """
 
     size: float | None
     size_law: Additive
     sums: NDArray[np.float64]
     law: Additive
-    step: float
+    rounded: NDArray[np.float64] | float
     centres: NDArray[np.float64] | float = 0.5
     units: NDArray[np.float64] | float = 1.0
     expected: Callable[[float], NDArray[np.float64]] | None = None
     shared: bool = False
+    common: Common | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,15 +149,19 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         size, (least_size, most_size) = float(np.rint(released.value)), released.range(fewest, n)
         first, last = math.floor(least_size), math.ceil(most_size)
         taken = noisy.sums if noisy.expected is None else noisy.expected(size)
-        of_sums = [np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, noisy.centres, noisy.units, taken)]
+        of_sums = [
+            np.broadcast_to(of, np.shape(noisy.sums))
+            for of in (noisy.sums, noisy.centres, noisy.units, noisy.rounded, taken)
+        ]
         of_parts = (np.split(of, len(inside)) for of in (stratum.values, *of_sums))
-        for i, of_all, centred, centres, units, nearest in zip(inside, *of_parts, strict=True):
+        shared = [None] * len(inside) if noisy.common is None else noisy.common.split(len(inside))
+        for i, common, of_all, centred, centres, units, rounded, nearest in zip(inside, shared, *of_parts, strict=True):
             total = sums_over(members, of_all)
             people = of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
             possible = possible_gaps(metric, n, total, np.arange(first, last + 1.0), (least, most))
             sizes.append(released)
-            told.append(CentredSums(n, total, centred, centres, units, noisy.law, noisy.step, possible))
+            told.append(CentredSums(n, total, centred, centres, units, noisy.law, rounded, possible, common))
             if shrinks:
                 totals = Totals(n, total, people.var(axis=1))
                 nearest = shrunk_sums(nearest, size, totals, noisy.law.scale, gaussian=gaussian)

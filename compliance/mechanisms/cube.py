@@ -62,7 +62,7 @@ class CubeMechanism(Noisy):
                 apart,
                 told.sums(sums),
                 law,
-                asked.n * step / 2,
+                asked.n * step / 2 * told.halves,
                 told.centres,
                 told.halves,
                 expected,

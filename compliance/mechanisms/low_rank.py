@@ -1,56 +1,57 @@
-"""Noise from a cube on the few sums that say most of a batch, and on N0; gaps by the joint posterior.
+"""Noise from one cube on N0 and on sums that models share, and from another on what is left of each.
 
-`fairwall.laws.low_rank` chooses the sums, `fairwall.laws.posterior` has the answers. They are moved towards no gap as
-far as the release leaves them open, and an answer near no gap from a small epsilon is no evidence of fairness.
-
-**Intervals** are those of `compliance.mechanisms.posterior_answers`.
+The mathematics is `fairwall.laws.low_rank`; what is computed from the noisy sums, and their intervals, is as for
+`counts`.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from compliance.mechanisms.counts import as_fact, size_fact, size_of
+from compliance.intervals.counts import Common
+from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
-from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise
-from fairwall.laws.batch import Stratum
-from fairwall.laws.decimals import least_scale
-from fairwall.laws.low_rank import best_measurement, posterior_noise
-from fairwall.laws.posterior import Seen
+from fairwall.laws.low_rank import best_split
 
 
 @dataclass(frozen=True)
 class LowRankMechanism(Noisy):
-    """Adds noise from one cube to N0 and to sums that the models of a batch share, and answers by the posterior."""
+    """Adds noise from one cube to N0 and common sums, and from another to what each model's sum is beyond these."""
 
     name: str = "low-rank"
-    title: str = "noise from a cube on common sums"
+    title: str = "noise from two cubes"
     guarantee: Guarantee = "pure"
 
     def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
-        """Return the posterior's answers, and N0 as a fact. See `Noisy.noisy`."""
-        bought = dict[str, NDArray[np.float64]]()
+        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
-        def look(stratum: Stratum) -> Told:
-            n, name = stratum.people, size_fact(stratum.label)
-            step = cube_step(epsilon, n)
-            measured = best_measurement(stratum.inside, epsilon, step, size_known=name in facts)
-            law = drawn_law(least_scale(epsilon), len(measured.steps), step)
-            exact = sums_of_steps(question, stratum, measured.steps, step)
-            told = noise.cube(exact, law.scale, step) if len(exact) else exact
-            if name not in facts:
-                bought[name] = as_fact(told[0], law, n)
-            released = size_of((facts if name in facts else bought)[name], 1, n)
-            people = measured.steps * step
-            of_noise = np.full(len(told), posterior_noise(law, n))
-            seen = Seen(
-                told, people.sum(axis=1), people @ people.T, stratum.centred[:, stratum.members] @ people.T, of_noise
+        def buy(asked: Asked) -> NoisyCounts:
+            step = cube_step(epsilon, asked.n)
+            split = best_split(asked.stratum.inside, epsilon, step, size_known=asked.known)
+            measured = split.common, split.own.steps
+            common, own = (sums_of_steps(question, asked.stratum, rows, step) for rows in measured)
+            if not asked.known:
+                common = np.append(float(asked.n0), common)
+            law, own_law = (drawn_law(each.scale, each.sides, step) for each in (split.law, split.own_law))
+            if len(common):
+                common = noise.cube(common, law.scale, step)
+            if len(own):
+                own = noise.cube(own, own_law.scale, step)
+            size = None if asked.known else float(common[0])
+            shared = common if asked.known else common[1:]
+            return NoisyCounts(
+                size,
+                law,
+                split.own.sums(own) + split.weights @ shared,
+                own_law,
+                asked.n * split.rounded,
+                split.own.centres,
+                split.own.halves,
+                shared=not asked.known,
+                common=Common(law, split.weights),
             )
-            return Told(float(np.rint(released.value)), released.law.variance(), seen)
 
-        values, likely = answers(question, look)
-        return Release(values, bought, likely=likely)
+        return answer(question, facts, buy, shrinks=False, gaussian=False)

@@ -27,6 +27,7 @@ from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, exactly
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.mechanisms.randomized_response import RandomizedResponse
@@ -85,7 +86,7 @@ class Recommended(ByRecord):
         """
         exposed = people if exposed is None else exposed
         name = best(metric, people, queries, self._allowance(epsilon, delta), exposed).removesuffix(SHRUNK)
-        names = [name, *([CubeMechanism.name] if is_purely_noisy(name) else [])]
+        names = [name, *((CubeMechanism.name, LowRankMechanism.name) if is_purely_noisy(name) else ())]
         names += [CELLS] if is_purely_noisy(name) and queries >= CELLS_FROM else []
         first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
         return max(first, min(max(others, default=0.5), self.reveal_max))
@@ -136,9 +137,10 @@ def answerers(limit: Limit = NO_LIMIT) -> dict[str, Mechanism]:
     """Return the mechanisms that answer within a limit, by the rows of `standings`."""
     counts = (CountsMechanism(), CountsGaussian())
     shrinking = (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True), CubeMechanism(shrinks=True))
-    added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(limit.shares), CubeMechanism())
+    added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(limit.shares))
+    cubes = (CubeMechanism(), LowRankMechanism())
     cells = replace(_CELLS_ANEW, limit=limit)
     return {
-        **{kind.name: kind for kind in (*counts, *added, _RESPONSE, cells)},
+        **{kind.name: kind for kind in (*counts, *added, *cubes, _RESPONSE, cells)},
         **{kind.name + SHRUNK: kind for kind in shrinking},
     }

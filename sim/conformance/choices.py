@@ -18,6 +18,7 @@ from fairwall.laws.cells import discrete_variance
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.cube import coordinates, cube_scales, made_uniform
 from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.low_rank import best_split
 from fairwall.laws.metric import part_values, stratum
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.proposal import TEST_SHARE, proposed_size
@@ -36,6 +37,8 @@ from sim.conformance.world import World
 
 _THRESHOLD, _POSITIVES = 0.1, 3
 """What a policy's sparse vector compares gaps with, and how many it may find above."""
+
+_DRAWS, _FEWER = 50_000, 2_000
 
 _P = 1e-12
 """Of one look at a sound server that is no survey."""
@@ -231,7 +234,7 @@ class NoisySizes(Words):
         require_nothing_depends(batches)
 
     def _ends(self, mechanism: str, delta: float, size: int, n0: int) -> tuple[float, float]:
-        if mechanism in ("counts-gaussian", "cube"):
+        if mechanism in ("counts-gaussian", "cube", "low-rank"):
             # A cube of N0 alone is Laplace.
             promised: Known = Laplace(1 / self.epsilon)
             if mechanism == "counts-gaussian":
@@ -260,7 +263,7 @@ class NoisySums(Words):
     def run(self, world: World) -> None:
         """Ask, and look at the noise."""
         about, people, rng = world.about(), world.people(), np.random.default_rng(5)
-        batches, held, told, nearer = [], 0, 0, 0.0
+        batches, wanted, held, told, nearer = [], 0, 0, 0, 0.0
         for caller in self.callers:
             for metric in self.metrics:
                 _ask(world, _alike(world, 1), f"buys-{metric}", caller=caller, metric=metric, epsilon=2.0**19)
@@ -270,6 +273,8 @@ class NoisySums(Words):
             squares = about.mechanism == "counts-gaussian"
             epsilon = self.each * (math.ceil(math.sqrt(models)) if squares else models)
             rows = 0.25 + rng.random((models, about.people)) / 2
+            if about.mechanism == "low-rank" and number % 2:
+                rows = 0.25 + (rng.random(about.people) + rows / 10) / 2.2  # which have much in common
             seen = _ask(world, rows, f"sums-{number}", caller=caller, metric=metric, epsilon=epsilon)
             answers = _gaps(seen)
             exact = law.exact_gaps(people, metric, rows)
@@ -281,6 +286,9 @@ class NoisySums(Words):
                 members, values = next(part_values(metric, rows, people.labels))
                 unit = coordinates(values[:, members], 1.0).halves * per_person
                 centred = 2 * made_uniform(errors / unit, cube_scales(models, epsilon, size_known=True).scale) - 1
+            elif about.mechanism == "low-rank":
+                members, values = next(part_values(metric, rows, people.labels))
+                centred = _of_two_cubes(errors / per_person, values[:, members], epsilon, rng)
             elif about.mechanism == "counts":
                 laplace = Laplace(laplace_scales(models, epsilon, size_known=True).sums * per_person)
                 centred = 2 * cdf(errors, laplace) - 1
@@ -289,18 +297,41 @@ class NoisySums(Words):
                 gaussian = Gaussian(gaussian_scales(models, multiplier, size_known=True).sums * per_person)
                 centred = 2 * cdf(errors, gaussian) - 1
             asked = {"caller": caller, "metric": metric, "models": models}
-            batches.append(Batch(asked, centred, exact, answers))
+            batches.append(Batch(asked, centred, exact[: len(centred)], answers[: len(centred)]))
             low, high = (_numbers(getattr(seen.messages[0], end)) for end in ("low", "high"))
+            wanted += models
             told += int((~np.isnan(low)).sum())
             held += int(((low <= exact) & (exact <= high)).sum())
             nearer += float(np.sum(np.abs((low + high) / 2 - exact) - np.abs(answers - exact) / 2))
         require_nothing_depends(batches)
-        if told != sum(len(batch.centred) for batch in batches):
+        if told != wanted:
             raise Violation("an answer of noisy counts has no interval")
         if nearer < 0:
             raise Violation("intervals do not lie around their answers: they tell what the noise was to hide")
         if held < told:
             _require_rate(min(held, round(0.95 * told)), told, 0.95, "an interval held the exact gap")
+
+
+def _of_two_cubes(
+    noise: NDArray[np.float64], values: NDArray[np.float64], epsilon: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Make of a batch's noise on sums, where N0 is known, numbers that are uniform on [-1, 1] and independent."""
+    split = best_split(values, epsilon, 2.0**-20, size_known=True)
+    if not len(split.common):
+        return 2 * made_uniform(noise / split.own.halves, split.own_law.scale) - 1
+    if not len(split.own.steps):
+        common = np.linalg.lstsq(split.weights, noise)[0].astype(np.float64)
+        return 2 * made_uniform(common, split.law.scale) - 1
+    # Of both kinds together: one model's, or the size of what no common sum can have made.
+    weights, halves = split.weights, split.own.halves
+    sizes = [rng.gamma(law.sides + 1, law.scale, _DRAWS) for law in (split.law, split.own_law)]
+    if len(weights) <= weights.shape[1] + 1 or rng.random() < 0.5:
+        of_one = np.append(weights[0], halves[0])
+        drawn = np.repeat(sizes, [len(of_one) - 1, 1], axis=0) * rng.uniform(-1, 1, (len(of_one), _DRAWS))
+        return np.array([2 * np.mean(of_one @ drawn < noise[0]) - 1])
+    apart = np.eye(len(weights)) - weights @ np.linalg.pinv(weights)
+    own = split.own.sums(sizes[1][:_FEWER, np.newaxis] * rng.uniform(-1, 1, (_FEWER, split.own_law.sides)))
+    return np.array([2 * np.mean(np.linalg.norm(own @ apart, axis=1) < np.linalg.norm(apart @ noise)) - 1])
 
 
 class Silence(Words):

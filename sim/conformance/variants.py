@@ -100,7 +100,7 @@ VARIANTS: dict[str, Variant] = {
     "limited": Variant(
         "cells", people=96, groups=(26, 26), minimum_group=40, epsilon_max=8.0, metrics=("sp",), reveal_max=None
     ),
-    "low-rank": Variant("low-rank", epsilon_max=2.0**10, metrics=_FEW),
+    "low-rank": Variant("low-rank", metrics=_SUMS),
     "randomized-response": Variant("randomized-response"),
     "sparse-vector": Variant("sparse-vector"),
     "exponential": Variant("exponential", rule="advanced", delta=2.0**-20),

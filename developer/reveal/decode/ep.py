@@ -307,8 +307,14 @@ def settled(
         own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
         return Evidence(own_rows, own, n0, n - n0, law, rng=rng)
-    if terms.noise_on in few_sums.NOISE_ON and not math.isinf(epsilon):
-        return replace(few_sums.behind(terms.mechanism, rows, gaps, epsilon, terms.n0, terms.limit), rng=rng)
+    if terms.noise_on == "directions" and not math.isinf(epsilon):
+        # Rows that have nothing in common have nearly a cube's noise; N0 is not to be read from such sums.
+        own_rows, own, _ = cube_rows(n, rows, gaps, epsilon)
+        n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
+        law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
+        return Evidence(own_rows, own, n0, n - n0, law, rng=rng)
+    if terms.noise_on == "cells" and not math.isinf(epsilon):
+        return replace(few_sums.behind(rows, gaps, epsilon, terms.n0, terms.limit), rng=rng)
     told = told_by_size(terms, size_answer, n, size_epsilon)
     n0, seen = int(np.argmax(size_weights(terms, told, rows, gaps, epsilon))) + 1, set[int]()
     while True:

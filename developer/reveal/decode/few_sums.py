@@ -1,4 +1,4 @@
-r"""Answers that are functions of a few noisy sums: of `cells`, and of `low-rank`.
+r"""Answers that are functions of a few noisy sums: of `cells`.
 
 **What is inverted.** Which sums are released, y = S z + noise, depends on the predictions, which are ours: S and the
 law of the noise are computed as compliance does. Answers are posterior means of u (`fairwall.laws.posterior`), and
@@ -11,8 +11,7 @@ factor that all share: what structure is read into the batch, and N0, of which a
 where it is not public. The factor makes nobody more likely than somebody else. Answers that were moved to the end of
 what is possible are read as they are, and so lose some of their size, never their sign.
 
-**What is read** then are gaps of rows S with independent noise, which any decoder takes. N0, the first of `low-rank`'s
-sums, tells nobody from anybody, and is left out.
+**What is read** then are gaps of rows S with independent noise, which any decoder takes.
 """
 
 from __future__ import annotations
@@ -24,22 +23,14 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Evidence
 from fairwall.laws.cells import cut, discrete_variance
-from fairwall.laws.cube import CubeNoise
 from fairwall.laws.exposure import NO_LIMIT, Limit, least_people_within
-from fairwall.laws.low_rank import best_measurement, posterior_noise
-from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.noise import Laplace, Law
 from fairwall.laws.posterior import centred_values
 from fairwall.laws.purchases import plan_among
 
 _Scaled = Callable[[float], Law]
 
-NOISE_ON = ("cells", "directions")
-"""What noise is on where this reads answers."""
-
 _USUAL_SHARE = 0.2
-_STEP = 2.0**-20
-"""Of the grid that sums are on: finer than anything that is told."""
 
 _RANK = 1e-6
 
@@ -50,7 +41,6 @@ def usual_size(n: int) -> int:
 
 
 def behind(
-    mechanism: str,
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
     epsilon: float,
@@ -61,7 +51,6 @@ def behind(
 
     Parameters
     ----------
-    mechanism : one whose noise is on what `NOISE_ON` has.
     rows, gaps : the batch, (m, n) and (m,).
     epsilon : what it cost; finite.
     n0 : how many are disadvantaged, where that is public.
@@ -70,8 +59,7 @@ def behind(
     n = rows.shape[1]
     n0 = usual_size(n) if n0 is None else n0
     c, share = 1 / n0 + 1 / (n - n0), n0 / n
-    of_cells = MECHANISM_LAWS[mechanism].noise_on == "cells"
-    sums, law, variance = _cells(rows, epsilon, limit) if of_cells else _common_sums(rows, epsilon)
+    sums, law, variance = _cells(rows, epsilon, limit)
     centred = centred_values(rows)
     spread = share * (1 - share)
     covariance = spread * sums @ sums.T + variance * np.eye(len(sums))
@@ -89,14 +77,3 @@ def _cells(rows: NDArray[np.float64], epsilon: float, limit: Limit) -> tuple[NDA
     indicators = np.equal.outer(np.arange(bought.count), cuts.cell_of(bought.count)).astype(np.float64)
     # A sum that is measured besides has noise of another law, and tells little of anybody: it is left out.
     return indicators, lambda factor: Laplace(factor * bought.scale), discrete_variance(bought.scale)
-
-
-def _common_sums(rows: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], _Scaled, float]:
-    steps = best_measurement(rows, epsilon, _STEP, size_known=False).steps
-    noise = CubeNoise(1 / epsilon, len(steps))
-    # The first sum is N0.
-    return (
-        steps[1:] * _STEP,
-        lambda factor: CubeNoise(factor * noise.scale, noise.sides),
-        posterior_noise(noise, rows.shape[1]),
-    )

@@ -4,7 +4,7 @@ r"""The strongest attack there is here on what is public: metric, mechanism, pre
   whose number is public is met in the middle. Where answers are so coarse that a person's weight can hide below their
   last digit, c b < 2 10^-d with c = 1/N0 + 1/N1 >= 4/n and b the most that a score may move, they are statistics.
 * **Verdicts** and **predictive parity** have strategies of their own.
-* **Few sums**, of which `cells` and `low-rank` make all answers: rows that make these sums our own.
+* **Few sums**, of which `cells` make all answers: rows that make these sums our own.
 * **Statistics**, all other answers: rows that toss a coin for every score, between the two ends of what it may be, and
   the decoder that suits the law of the noise. Of the absolute value of a gap we ask close to a row whose own gap keeps
   the sign, and read the answers both ways.
@@ -35,7 +35,6 @@ from developer.reveal.strategies.compressed import decide, reveal_from_rows, set
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, everyone
 from fairwall.laws.exposure import cells_within, least_people_within
-from fairwall.laws.low_rank import COORDINATES_MAX
 from fairwall.laws.precision import DECIMALS
 
 _HUNCH = math.log(0.6 / 0.4)
@@ -84,7 +83,7 @@ def play(hand: Hand) -> Reveal:
     hand = replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)
-    if terms.noise_on in ("cube", *few_sums.NOISE_ON):
+    if terms.noise_on in ("cube", "cells", "directions"):
         return _few_sums(hand)
     if terms.noise_on == "any":
         return _either_reading(hand)
@@ -161,15 +160,13 @@ def _either_reading(hand: Hand) -> Reveal:
 def _few_sums(hand: Hand) -> Reveal:
     """Choose rows so that the sums that are released match our own partition of the people.
 
-    Rows of disjoint people do so for cells; common sums take as few rows as a cube. Nothing is spent on sizes: a cube's
+    Rows of disjoint people do so for cells; of cubes as few rows serve as of one. Nothing is spent on sizes: a cube's
     answers say what they were computed with, and who is likelier than others needs none.
     """
     n, terms = hand.people, hand.terms
     cells = terms.noise_on == "cells"
     as_cube = replace(hand, terms=replace(terms, mechanism="cube"))
     queries = min(hand.queries, _cells_max(hand)) if cells else fewest(as_cube)
-    if terms.noise_on == "directions":
-        queries = min(queries, COORDINATES_MAX)  # beyond, sums are no more those of single rows
     hand.auditor.give_up(hand.queries - queries + (terms.n0 is None))
     if cells:
         base = hand.base()

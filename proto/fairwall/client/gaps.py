@@ -41,11 +41,11 @@ class Answer:
         answer to a repeat, and something was charged since.
     low, high : ndarray, shape (models,)
         Between what numbers the test set's exact gap lies in at least 95% of cases, over the noise, whoever is who; NaN
-        where nothing is promised, which depends on the mechanism: of ``cells`` and ``low-rank`` nothing is, and
-        ``recommended`` answers batches of five models and more from cells.
+        where nothing is promised, which depends on the mechanism: of ``cells`` nothing is, and ``recommended``
+        answers batches of five models and more from cells.
     likely_low, likely_high : ndarray, shape (models,)
-        Between what numbers it is believed to lie as often: what is promised, or, of ``cells`` and ``low-rank``, what
-        their posterior says under a prior on gaps. NaN where nothing is known.
+        Between what numbers it is believed to lie as often: what is promised, or, of ``cells``, what their
+        posterior says under a prior on gaps. NaN where nothing is known.
     probability_above : ndarray, shape (models,), or None
         P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
         was given.

@@ -54,6 +54,7 @@ from fairwall.laws.looks import (
     small,
     told_apart,
 )
+from fairwall.laws.low_rank import RANKS
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
@@ -177,15 +178,18 @@ def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, 
     """Return, of mechanisms that answer within one limit, those that an attacker would ask: the others tell less.
 
     Cells tell more than a cube does, and a cube more than noise of their own on sums and on gaps: tried out, see its
-    test, and not proved. Of few people, of groups of one or two, and of groups that have to be equal, anything may.
+    test, and not proved. Of few people, of groups of one or two, and of groups that have to be equal, anything may;
+    but for one cube, which two are reckoned with as.
     """
     kind = {name: TABLES if name == TABLES else _kind(name) for name in names}
+    if "directions" in kind.values():
+        names = [name for name in names if kind[name] != "cube"]
     if people < _MANY or not _SEVERAL <= least <= people / 3:
         return tuple(names)
     tell_less: tuple[str, ...] = ("sums", "gaps")
     if "cells" in kind.values():
-        tell_less += ("cube",)
-    elif "cube" not in kind.values():
+        tell_less += ("cube", "directions")
+    elif not {"cube", "directions"} & set(kind.values()):
         tell_less = ()
     return tuple(name for name in names if kind[name] not in tell_less)
 
@@ -259,7 +263,9 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
         cells = min(within, max(2 if name == TABLES else 1, n // smallest))
         return [cells] if cells > 1 else []
     most = offer.queries * (1 if kind == "gaps" else find_metric(offer.metric).sums_a_stratum)
-    return sorted({most} | {4**i for i in range(most.bit_length()) if 4**i < most})
+    # Two cubes have a side more for each row that models have in common.
+    sides = most + min(most, RANKS[-1]) if kind == "directions" else most
+    return sorted({most, sides} | {4**i for i in range(most.bit_length()) if 4**i < most})
 
 
 @lru_cache(maxsize=4096)

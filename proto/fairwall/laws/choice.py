@@ -2,9 +2,9 @@
 
 `fairwall.laws.standings` chooses by numbers that are known before the batch is. Where it names a mechanism that adds
 noise to gaps, sums or attributes, the batch's predictions, which are public to who asks, choose once more here: `cells`
-serve models that agree, from `CELLS_FROM` on. What errs least by a prior's prediction may err more where the prior is
-wrong, and how much more has no bound: of few models `cells` have shrunk large gaps, and `low-rank`, which has done so
-of many, is not chosen at all. Errors are predicted by `fairwall.laws.posterior.predicted_error`.
+serve models that agree, from `CELLS_FROM` on, and so does `low-rank`, of any number. What errs least by a prior's
+prediction may err more where the prior is wrong, and how much more has no bound: of few models `cells` have shrunk
+large gaps. Errors are predicted by `fairwall.laws.posterior.predicted_error`.
 """
 
 import math
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fairwall.laws.batch import AskedBatch, kept
 from fairwall.laws.cube import coordinates
 from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
+from fairwall.laws.low_rank import best_split
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
@@ -42,7 +43,7 @@ _FREE_ERROR = 1.7
 Predicted of other metrics of the same predictions are 1 to 1.5 times, of models of the same kind 1 to 1.7 times, of
 others 2 to 17 times; then the error has been up to 100 times as large: one model's gap says nothing of another's.
 """
-CELLS, RESPONSE = "cells", "randomized-response"
+CELLS, LOW_RANK, RESPONSE = "cells", "low-rank", "randomized-response"
 _COUNTS, _CUBE = "counts", "cube" + SHRUNK
 
 
@@ -126,7 +127,7 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
 
 
 def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
-    """Return what promises the least half-width: what `best` has named, counts, a cube, or noisy attributes.
+    """Return what promises the least half-width: what `best` has named, counts, a cube or two, or noisy attributes.
 
     Within the limit; `best` has named what is, or what gives away least.
     """
@@ -135,10 +136,11 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
         names.append(RESPONSE)
     if allowance.reveals(batch, _COUNTS) <= limit.accuracy or not allowance.binds():
         names.append(_COUNTS)
-    if _cube_within(batch, allowance):
-        names.append(_CUBE.removesuffix(SHRUNK))
+    names += [each for each in (_CUBE.removesuffix(SHRUNK), LOW_RANK) if _is_within(batch, each, allowance)]
     spent = allowance.epsilon, allowance.delta, limit.shares
-    return min(names, key=lambda each: half_width(batch, each, *spent))
+    widths = {each: half_width(batch, each, *spent) for each in names}
+    # The quantiles of what two cubes do are those of draws, and a little too large.
+    return min(widths, key=lambda each: widths[each] * (_DRAWN if each == LOW_RANK else 1.0))
 
 
 def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
@@ -156,12 +158,14 @@ def is_purely_noisy(name: str) -> bool:
 
 @kept
 def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
-    """Predict the errors of cells, infinite where they do not serve, and of a cube, if it stays within the limit."""
+    """Predict the errors of cells, infinite where they do not serve, and of a cube and two, if within the limit."""
     may_be_cells = _may_be_cells(batch)
     errors = {CELLS: math.inf}
     if may_be_cells:
         errors[CELLS] = predicted(batch, allowance.epsilon, allowance.limit)
-    if _cube_within(batch, allowance):
+    if _is_within(batch, LOW_RANK, allowance):
+        errors[LOW_RANK] = _error_of_noise(batch, LOW_RANK, allowance, shrinks=False)
+    if _is_within(batch, _CUBE.removesuffix(SHRUNK), allowance):
         error, unshrunk = (_error_of_noise(batch, _CUBE, allowance, shrinks=each) for each in (True, False))
         shrinks = may_be_cells or unshrunk > _HALVED * error
         errors[_CUBE if shrinks else _CUBE.removesuffix(SHRUNK)] = error
@@ -174,13 +178,20 @@ def _may_be_cells(batch: AskedBatch) -> bool:
     return len({model.tobytes() for model in batch.predictions}) >= CELLS_FROM
 
 
-def _cube_within(batch: AskedBatch, allowance: Allowance) -> bool:
-    """Say whether a cube reveals no more than the limit: whatever so many models may be, or these."""
-    cube, most = _CUBE.removesuffix(SHRUNK), allowance.limit.accuracy
-    if not allowance.binds() or allowance.reveals(batch, cube) <= most:
+@kept
+def _is_within(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
+    """Say whether a cube, or two, reveal no more than the limit: whatever so many models may be, or these."""
+    most = allowance.limit.accuracy
+    if not allowance.binds() or allowance.reveals(batch, name) <= most:
         return True
-    different = {len(coordinates(stratum.inside, 2.0**-20).steps) for stratum in batch.strata}
-    return all(allowance.reveals(batch, cube, each) <= most for each in different)
+    different = set()
+    for stratum in batch.strata:
+        if name == LOW_RANK:
+            split = best_split(stratum.inside, allowance.epsilon, _STEP, size_known=False)
+            different.add(len(split.common) + len(split.own.steps))
+        else:
+            different.add(len(coordinates(stratum.inside, _STEP).steps))
+    return all(allowance.reveals(batch, name, each) <= most for each in different)
 
 
 def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrinks: bool = True) -> float:
@@ -214,6 +225,11 @@ def _size(law: Law) -> float:
     """Return the deviation of Gaussian noise of the same median."""
     return law.median_abs() / _MEDIAN
 
+
+_DRAWN = 1.05
+
+_STEP = 2.0**-20
+"""Of a grid as fine as any that is drawn on."""
 
 _LEAST = 1e-30
 """No number is divided by less."""

@@ -11,14 +11,15 @@ them, or a cell, tells about one person is in `fairwall.laws.looks`.
 **Mechanisms.** Noise on gaps is N0 N1 / n times as large on X. A batch's cube (`fairwall.laws.cube`) has as few sides
 as it has different coordinates: he takes the number that serves him best. Given its size T, its noise is uniform on
 -T..T, and what all answers say of T counts too: the ratio of the person's two likelihoods, both of them means over T,
-is drawn, with a fixed seed. Cells answer later batches too, for nothing, so that all noisy counts can be found out,
-however many models a batch has; they are rows of k = n/C people. With N0 known, so is the sum of all noise but for its
-own, and noise has 1 - 1/C of its variance. A sum that is measured besides (`fairwall.laws.residuals`) tells what one
-more cell of an eighth of the people does. Tables by group (`fairwall.laws.groups`) are cells whose noise is that of
-two groups, of a group and everybody else, which hides least; what several of them tell adds up as of normal laws. Of a
-given number of cells, equal ones give most away: with k people in it, a cell gives away k Phi(d/2), which is concave in
-k. Randomised response tells each attribute with probability 1/(1 + e^-epsilon), and nothing that is epsilon-private
-does more:
+is drawn, with a fixed seed. Two cubes (`fairwall.laws.low_rank`) are reckoned with as one of all of epsilon that has as
+many sides as both together: tried out, and not proved. Cells answer later batches too, for nothing, so that all noisy
+counts can be found out, however many models a batch has; they are rows of k = n/C people. With N0 known, so is the sum
+of all noise but for its own, and noise has 1 - 1/C of its variance. A sum that is measured besides
+(`fairwall.laws.residuals`) tells what one more cell of an eighth of the people does. Tables by group
+(`fairwall.laws.groups`) are cells whose noise is that of two groups, of a group and everybody else, which hides least;
+what several of them tell adds up as of normal laws. Of a given number of cells, equal ones give most away: with k
+people in it, a cell gives away k Phi(d/2), which is concave in k. Randomised response tells each attribute with
+probability 1/(1 + e^-epsilon), and nothing that is epsilon-private does more:
 
     1/2 + TV/2 <= (e^epsilon + delta) / (1 + e^epsilon)
 """
@@ -34,7 +35,7 @@ from statistics import NormalDist
 from fairwall.laws.cells import CELL_MIN, least_people
 from fairwall.laws.cube import TOGETHER
 from fairwall.laws.looks import distance, found_out, look_at_rows, of_cells, of_noise, scaled, told_apart
-from fairwall.laws.low_rank import COORDINATES_MAX
+from fairwall.laws.low_rank import RANKS
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
@@ -223,9 +224,10 @@ def _revealed(
     rows = queries if noise_on == "gaps" else queries * asked.sums_a_stratum
     numbers = [rows]
     if noise_on in ("cube", "directions"):
-        # A few common directions are as so many models for a cube.
-        public, most = MECHANISM_LAWS["cube"], rows if noise_on == "cube" else min(rows, COORDINATES_MAX)
-        numbers = _steps(most) if different is None else [min(different, rows)] * (different > 0)
+        # What models have in common, and what is left of each, tell as one cube of all of them does.
+        public = MECHANISM_LAWS["cube"]
+        rows += min(rows, RANKS[-1]) if noise_on == "directions" else 0
+        numbers = _steps(rows) if different is None else [min(different, rows)] * (different > 0)
     found = 0.5
     # The attacker chooses between numbers of rows, of which each has the noise of a law on X.
     for number in numbers:

@@ -1,114 +1,171 @@
-r"""The cube on a few sums that a whole batch shares: models that agree need not each have noise of their own.
+r"""Sums that models have in common, by one cube, and what is left of each model, by another.
 
-**Release.** Any public numbers k_i in [-1, 1], one for each person, have a sum over the disadvantaged people that a
-flip moves by at most 1. So r such sums and N0 cost epsilon together with noise from one cube (`fairwall.laws.cube`),
-whose deviation grows with r, not with the number of models m. Which sums tell most of u = X z is public: X is.
+A cube's noise grows with the number of different models (`fairwall.laws.cube`), and hides models that are near one
+another as well as any others. So what they have in common is released for itself, and once.
 
-**Which.** Of X, the models' values less their means, X X' = U diag(l) U', the leading components are W = U'X, one
-number for each person and direction. As they are, divided by their largest size, they fill [-1, 1] badly: a Gaussian's
-deviation is a third of it, and noise weighs three times as much. Cut off at a multiple w of their deviation,
+**Release.** Of a stratum's values v_j, public and in [0, 1], take r rows k_1 .. k_r with numbers in [-1, 1], one for
+each person, and weights b, and let c_j and D_j be midrange and half-range of what they leave of v_j:
 
-    k = max(-1, min(1, W / (w deviation))),
+    v_j = c_j + sum over i of b_ji k_i + D_j s_j,    |s_j| <= 1.
 
-they say nearly the same of z and lie farther from 0. Contenders are the first r components for several r and w, and
-the models' own coordinates (`fairwall.laws.cube.coordinates`), which are best where there are few models or no
-structure. As for cells, nobody looks at A: the least `fairwall.laws.posterior.predicted_error` is taken.
+Over the disadvantaged that adds up to c_j N0 + b_j K + D_j S_j. A flip moves N0 and each of the sums K and S_j by 1 at
+most. So N0 and K cost (1-x) epsilon with noise from one cube, of r+1 sides, S costs x epsilon with noise from another,
+of as many sides as there are different s, and nothing is left to a prior: every model's sum is released, with noise of
+a known law. Where models agree D_j is small, and so is what m sides cost.
 
-**Answers** are the posterior mean given these sums, `fairwall.laws.posterior`: what the sums leave open is taken to be
-as chance and the models' common structure have it, which moves answers towards no gap.
+**Which.** With X = U diag(l) W' the models' values less their means, the leading components, W'X, each divided by the
+half of its range, and b from U. Of r in `RANKS` the one with the least noise on sums is taken; 0 is a cube, and N0
+apart.
+
+**x.** With a and b the mean squares, over all models, of what a unit of either cube's noise adds, noise has a variance
+of
+
+    a / (1-x)^2 + b / x^2,    least at x / (1-x) = (b/a)^(1/3):    (a^(1/3) + b^(1/3))^3.
+
+An error of N0 adds (mean v_j - c_j)^2 as much as one of v_j's own sum (`compliance.intervals.inversion`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.cube import CubeNoise, coordinates
-from fairwall.laws.posterior import SHARE, centred_values, directions_of, predicted_error, structures, variances_told
+from fairwall.laws.counts import share_of_size
+from fairwall.laws.cube import Coordinates, CubeNoise, coordinates
+from fairwall.laws.decimals import least_scale
+from fairwall.laws.posterior import centred_values, directions_of
 
-RANKS = (1, 2, 3, 5, 8, 13, 21, 34)
-"""How many components are tried."""
+RANKS = (0, 1, 2, 3, 5, 8, 13, 21, 34)
+"""How many common rows are tried."""
 
-WIDTHS = (0.7, 1.5, math.inf)
-"""Where they are cut off, in deviations; infinite for nowhere."""
+ROUNDED = 2.0**-44
+"""By how much float64 may have a person's value wrong that is put together again."""
 
-COORDINATES_MAX = 64
-"""Up to so many models their own coordinates contend: beyond, their noise hides everything."""
+_LEAST_PART = 1e-6
+"""What part of epsilon either kind of sums has at least; with N0, no less than a cube gives to that apart."""
 
+_NOTHING = CubeNoise(0.0, 1)
 
-_LEAST_NOISE = 1e-9
+_PATIENCE = 2
+"""After so many numbers of rows that are no better, more are not tried."""
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
-    """What is measured of a batch, and the error to expect of a gap. Public.
+class Split:
+    """What is measured of a stratum. Public.
 
-    That is what each person counts in each sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h. The first
-    sum is N0 where that is not known.
+    Parameters
+    ----------
+    common : ndarray of float64
+        What each person counts in each common sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h.
+    weights : ndarray of float64
+        b: what each model has of each, shape (k, r).
+    own : Coordinates
+        Of what is left, with c and D.
+    rounded : ndarray of float64
+        How far a person's value, put together again, may be off, shape (k,).
+    law, own_law : CubeNoise
+        The noise on the common sums, and on N0 where that is released with them, and on the own sums; of scale 0 where
+        there are none.
     """
 
-    steps: NDArray[np.float64]
-    error: float
+    common: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    own: Coordinates
+    rounded: NDArray[np.float64]
+    law: CubeNoise
+    own_law: CubeNoise
 
 
-def best_measurement(values: NDArray[np.float64], epsilon: float, step: float, *, size_known: bool) -> Measurement:
-    """Choose the sums that promise the least error, of the values of everybody in a stratum, shape (m, n).
+def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size_known: bool) -> Split:
+    """Choose what to measure of the values of everybody in a stratum, shape (k, n).
 
-    Epsilon is above 0 and finite, and the grid's step, h, a power of two of at most 1.
+    Epsilon is above 0 and finite, and the grid's step, h, a power of two of at most 1. N0 is released with the common
+    sums unless it is known.
     """
-    m, n = values.shape
+    means, left = values.mean(axis=1), values.copy()
     centred = centred_values(values)
     squares, directions = directions_of(centred @ centred.T)
-    size = np.full((0 if size_known else 1, n), 1 / step)
-    best = Measurement(size, math.inf)
-    if not len(squares):
-        return best
-    spread, priors = SHARE * (1 - SHARE), structures(squares, m, SHARE, n)
-    for rows, ranks in _contenders(values, directions.T @ centred, step):
-        steps = np.concatenate([size, rows])
-        people = steps * step
-        cross, gram = directions.T @ (centred @ people.T), people @ people.T
-        for rank in ranks:
-            sides = rank + len(size)
-            noise = posterior_noise(CubeNoise(1 / epsilon, sides), n)
-            covariance = spread * gram[:sides, :sides] + noise * np.eye(sides)
-            variances = variances_told(squares, _told(cross[:, :sides], covariance), priors)
-            error = predicted_error([variance / m for variance in variances], 0.0 if size_known else noise, n)
-            if error < best.error:
-                best = Measurement(steps[:sides], error)
-    return best
+    # A model that repeats another, or mirrors it, has no noise of its own.
+    first = np.unique(coordinates(values, step).place, return_index=True)[1]
+    rows, weights = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
+    least, found, since = math.inf, (0, left.copy(), 1.0), 0
+    for rank in range(min(RANKS[-1], len(squares)) + 1):
+        if rank:
+            row, of_models = _common(directions[:, rank - 1], centred, step)
+            rows.append(row)
+            weights.append(of_models)
+            left -= np.outer(of_models, row * step)
+        if rank in RANKS:
+            error, part = _noise(left, means, weights, first, step, size_known=size_known)
+            since += 1
+            if error < least:
+                least, found, since = error, (rank, left.copy(), part), 0
+            if since > _PATIENCE:
+                break
+    rank, left, part = found
+    kept = np.array(weights[:rank]).reshape(rank, len(values)).T
+    # What the grid has rounded off the common rows is no sum of its own.
+    halves = np.ptp(left, axis=1) / 2
+    little = halves <= _rounding(kept, step)
+    left[little] = ((left.min(axis=1) + left.max(axis=1)) / 2)[little, np.newaxis]
+    own, sides = coordinates(left, step), rank + (not size_known)
+    own_scale = math.inf
+    if len(own.steps):
+        own_scale = 1 / (part * epsilon) if sides else least_scale(epsilon)
+    return Split(
+        np.array(rows[:rank]).reshape(rank, values.shape[1]),
+        kept,
+        own,
+        np.where(little, halves, halves * step / 2) + ROUNDED,
+        CubeNoise(least_scale(epsilon, own_scale), sides) if sides else _NOTHING,
+        CubeNoise(own_scale, len(own.steps)) if len(own.steps) else _NOTHING,
+    )
 
 
-def posterior_noise(law: CubeNoise, people: int) -> float:
-    """Return the variance that a posterior takes noise on a sum to have: never so little that digits are lost."""
-    return max(law.variance(), _LEAST_NOISE * people)
+def _common(
+    direction: NDArray[np.float64], centred: NDArray[np.float64], step: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a component in whole steps that fill [-1, 1], and what each model has of it."""
+    component = direction @ centred
+    low, high = component.min(), component.max()
+    half = (high - low) / 2
+    row = np.clip(np.rint((component - (low + high) / 2) / half / step), -1 / step, 1 / step)
+    return row, direction * half
 
 
-def _contenders(
-    values: NDArray[np.float64], components: NDArray[np.float64], step: float
-) -> Iterator[tuple[NDArray[np.float64], list[int]]]:
-    """Yield rows in whole steps, and how many of the first of them contend."""
-    own = coordinates(values, step).steps
-    if 0 < len(own) <= COORDINATES_MAX:
-        yield own, [len(own)]
-    leading = components[: RANKS[-1]]
-    ranks = [rank for rank in RANKS if rank <= len(leading)]
-    for width in WIDTHS if ranks else ():
-        if math.isinf(width):
-            least, most = leading.min(axis=1, keepdims=True), leading.max(axis=1, keepdims=True)
-            rows = (leading - (least + most) / 2) / ((most - least) / 2)
-        else:
-            rows = leading / (width * leading.std(axis=1, keepdims=True))
-        yield np.clip(np.rint(rows / step), -1 / step, 1 / step), ranks
+def _rounding(weights: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    """Return how far a person may be off by common rows that are rounded, shape (k,)."""
+    off: NDArray[np.float64] = np.abs(weights).sum(axis=1) * step / 2 + ROUNDED
+    return off
 
 
-def _told(cross: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return C times the inverse of the root of D, shape (directions, sums)."""
-    from scipy.linalg import solve_triangular  # loading it takes a while
-
-    told: NDArray[np.float64] = solve_triangular(np.linalg.cholesky(covariance), cross.T, lower=True).T
-    return told
+def _noise(
+    left: NDArray[np.float64],
+    means: NDArray[np.float64],
+    weights: list[NDArray[np.float64]],
+    first: NDArray[np.intp],
+    step: float,
+    *,
+    size_known: bool,
+) -> tuple[float, float]:
+    """Return the variance of the noise on a sum, for an epsilon of 1, and x."""
+    low, high = left.min(axis=1), left.max(axis=1)
+    halves = (high - low) / 2
+    of_models = np.array(weights).reshape(len(weights), len(left)).T
+    different = int(np.count_nonzero((halves > _rounding(of_models, step))[first]))
+    sides, squares = len(weights) + (not size_known), np.square(of_models).sum(axis=1)
+    if not size_known:
+        squares = squares + (means - (low + high) / 2) ** 2
+    common = float(squares.mean()) * CubeNoise(1.0, sides).variance() if sides else 0.0
+    own = float(np.square(halves).mean()) * CubeNoise(1.0, different).variance() if different else 0.0
+    if not different or not sides:
+        return common + own, float(different > 0)
+    # Later batches need N0 too, and intervals a good one.
+    most = 1 - (_LEAST_PART if size_known else share_of_size(different))
+    odds = (own / common) ** (1 / 3) if common else math.inf
+    part = min(max(odds / (1 + odds) if math.isfinite(odds) else 1.0, _LEAST_PART), most)
+    return common / (1 - part) ** 2 + own / part**2, part

@@ -77,7 +77,8 @@ Noisy: TypeAlias = Literal[
 """What noise is added to.
 
 Each gap; the mean of a gap over blocks of people; N0 and each group sum, by noise of their own (``sums``), by one draw
-from a cube for all of them (``cube``), or the same for a few directions that the sums have in common (``directions``);
+from a cube for all of them (``cube``), or by one for what the sums have in common and another for what is left of each
+(``directions``);
 the counts of cells; or people's attributes. Of ``choices`` answers are none near a gap but choices among models, or
 verdicts. ``any`` is another mechanism's noise, which is chosen batch by batch.
 """
@@ -213,11 +214,6 @@ def _cells(batch: Batch) -> Law:
     return Laplace((1 / batch.n0 + 1 / batch.n1) * cells_scale(batch.epsilon) / 2)
 
 
-def _low_rank(batch: Batch) -> Law:
-    # The noise of a few sums that fill [-1, 1]. How many there are, and how far answers are moved, predictions say.
-    return CubeNoise((1 / batch.n0 + 1 / batch.n1) / (2 * batch.epsilon), min(batch.queries, _FEW) + 1)
-
-
 def _proposed(batch: Batch) -> Law:
     # Given that the test passed.
     g = batch.minimum_group
@@ -313,9 +309,11 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     ),
     "low-rank": MechanismLaw(
         noise_on="directions",
-        error=_low_rank,
+        # That of models that have nothing in common: of others the predictions say how much less it is.
+        error=_cube,
         counts_on_groups=False,
-        interval=Interval(is_posterior=True),
+        interval=Interval(),
+        recommendable=True,
         loss=lambda b: cube_loss(1, b.epsilon),
     ),
     # For any number of cells and models.

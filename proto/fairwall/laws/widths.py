@@ -14,6 +14,7 @@ from fairwall.laws.batch import AskedBatch, Stratum
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
 from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.low_rank import best_split
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
@@ -73,7 +74,7 @@ def noise_on_sums(
     Parameters
     ----------
     mechanism : str
-        One that adds noise to N0 and to sums, by its own law for each or by one cube.
+        One that adds noise to N0 and to sums, by its own law for each or by cubes.
     size_of : callable
         What counts as a law's size, such as `noise_reach`.
     models : int, optional
@@ -91,6 +92,11 @@ def noise_on_sums(
         of_one = size_of(CubeNoise(cube.scale, max(cube.sides, 1))) ** 2
         of_size = of_one if cube.size is None else size_of(Laplace(cube.size)) ** 2
         return of_size, told.halves**2 * of_one + (means - told.centres) ** 2 * of_size
+    if MECHANISM_LAWS[mechanism].noise_on == "directions":
+        split = best_split(values, epsilon, 2.0**-20, size_known=False)
+        common, of_own = (size_of(law) ** 2 if law.scale else 0.0 for law in (split.law, split.own_law))
+        told_by_all = np.square(split.weights).sum(axis=1) + (means - split.own.centres) ** 2
+        return common, split.own.halves**2 * of_own + told_by_all * common
     kind: type[Laplace | Gaussian]
     if MECHANISM_LAWS[mechanism].needs_delta:
         scales, kind = gaussian_scales(k, gaussian_multiplier(epsilon, delta)), Gaussian

@@ -82,8 +82,15 @@ def test_cells_are_for_batches_of_several_models(models: int, repeats: int) -> N
     assert (name == "cells") == chosen.is_free(bought, epsilon, asked) == (models >= CELLS_FROM)
 
 
-def test_low_rank_is_not_chosen() -> None:
-    assert "low-rank" not in {one.name for one in Recommended().candidates(1e-6)}
+@pytest.mark.parametrize("limit", [1.0, 0.6])
+def test_two_cubes_answer_where_models_are_near_one_and_guarantees_are_wanted(limit: float) -> None:
+    rng = np.random.default_rng(4)
+    records = Records(np.zeros(600, np.uint8), (rng.permutation(600) >= 100).astype(np.uint8), ("sp",))
+    common, own = rng.normal(size=600), rng.normal(size=(25, 600))
+    chosen = Recommended(promise="guaranteed", reveal_max=limit)
+    for off, name in ((0.1, "low-rank"), (5.0, "cube")):
+        asked = Question("sp", 1 / (1 + np.exp(-common - off * own)), records)
+        assert chosen.chosen("sp", 600, 25, 0.5, 0.0, asked).name == name
 
 
 @pytest.mark.parametrize(("people", "models", "first"), [(1000, 10, "randomized-response"), (1000, 1, "counts")])

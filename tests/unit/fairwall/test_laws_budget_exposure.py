@@ -158,7 +158,13 @@ def test_those_that_are_left_out_tell_less_within_the_same_limit(people: int, le
     """Which is why no cube is looked at where cells may answer, and no noise on sums and gaps where a cube may."""
     smaller = {"few": 1, "some": min(people // 4, 5), "a third": people // 3, "half": people // 2}[least]
     shares = Shares(minimum_group=smaller, by_policy=True)
-    for names in ((*GAPS_AND_SUMS, "cube", "cells"), (*GAPS_AND_SUMS, "cube"), GAPS_AND_SUMS):
+    of_cubes = ("cube", "low-rank")
+    for names in (
+        (*GAPS_AND_SUMS, *of_cubes, "cells"),
+        (*GAPS_AND_SUMS, *of_cubes),
+        (*GAPS_AND_SUMS, "cube"),
+        GAPS_AND_SUMS,
+    ):
         left = that_tell_most(names, people, smaller)
         for epsilon in (0.1, 0.5, 2.0, 8.0):
             of_all = revealed_by_budget(offer(*names, people=people, shares=shares, chooses=True), epsilon)
@@ -172,6 +178,8 @@ def test_nobody_is_left_out_where_anything_may_tell_most() -> None:
     assert that_tell_most(names, 24, 3) == that_tell_most(names, 300, 2) == that_tell_most(names, 300, 150) == names
     assert that_tell_most(names, 300, 20) == ("cells", TABLES)
     assert that_tell_most(names[:2], 300, 20) == ("cube",)
+    # Two cubes are reckoned with as one with more sides.
+    assert that_tell_most(("cube", "low-rank"), 24, 3) == that_tell_most(("cube", "low-rank"), 300, 20) == ("low-rank",)
     assert that_tell_most(names[:1], 300, 20) == ("laplace",)
     shares = Shares(minimum_group=3, by_policy=True)
     by = {each: revealed_by_budget(offer(each, people=24, shares=shares, chooses=True), 8.0) for each in names[1:3]}

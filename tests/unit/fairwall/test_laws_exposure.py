@@ -21,7 +21,7 @@ from fairwall.laws.exposure import (
     revealed,
     within,
 )
-from fairwall.laws.looks import Look, told_apart
+from fairwall.laws.looks import Look, found_out, look_at_cube, scaled, small, told_apart
 from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import Shares
 
@@ -170,3 +170,27 @@ def test_in_words() -> None:
         "batch is e^eps/(1+e^eps), 73.1% at epsilon 1."
     )
     assert "that are named right, however small a group is; guessing" in in_words(0.6, 1.0)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("part", [0.25, 0.5, 0.75])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize(("models", "common"), [(5, 1), (5, 3), (25, 8), (100, 34)])
+def test_two_cubes_tell_no_more_than_is_reckoned(models: int, common: int, epsilon: float, part: float) -> None:
+    """As looks at both, whatever part of epsilon either has; a hundredth is the error of a fixed point."""
+    for n, n0 in ((200, 5), (200, 60), (1000, 20)):
+        laws = [
+            (CubeNoise(1 / ((1 - part) * epsilon), common + 1), common),
+            (CubeNoise(1 / (part * epsilon), models), models),
+        ]
+
+        def told(n: int, n0: int, laws: list[tuple[CubeNoise, int]] = laws) -> float:
+            looks = []
+            for law, rows in laws:
+                less, few, of_them, smaller = small(scaled(law, 0.5), n, n0)
+                assert isinstance(less, CubeNoise)
+                looks.append(look_at_cube(less, few, of_them, max(1, round(rows / smaller))))
+            return told_apart(looks)
+
+        of_both = min(found_out(told, n, n0), one_person(epsilon))
+        assert of_both <= revealed("low-rank", "sp", n, models, epsilon, shares=Shares(n0 / n, n0 / n)) + 0.01
