@@ -1,6 +1,7 @@
 """How `recommended` answers about models of many shapes: how often intervals hold, and how far answers are off.
 
     python benchmarks/shapes.py [--draws 20] [--people 1000] [--models 1 5 25] [--epsilons 0.5 1 5] [--short]
+    python benchmarks/shapes.py --guaranteed [--draws 20] [--people 1000] [--models 1 5 25] [--epsilons 0.5 1 5]
 
 A shape says how the scores, or the decisions, of both groups are spread; a batch has one model of it, or several that
 are near it, or as many different ones. Groups are of 8, 20 and 40%. Printed are, for each number of models and epsilon:
@@ -9,6 +10,10 @@ are near it, or as many different ones. Groups are of 8, 20 and 40%. Printed are
   and in the worst one. Bars, of likely ones: 94 to 98 in the middle, 88 in the worst;
 * error: the median, and the root mean square, over the least of `cube`, `counts` and `randomized-response`, in the
   shape in the middle and in the worst one. Bars: 2 and 2.5 in the worst.
+
+With --guaranteed a policy wants intervals that hold whoever is who, and for each kind of batch is printed how wide they
+are, over the better of `counts` and `cube`. Bars: 0.8 of scores near one model's, of 25 models and more about 1,000
+people and more, in the shape in the middle; and 1.02 in any.
 
 Exit status 1 if a bar is missed.
 """
@@ -94,6 +99,32 @@ def told(question: Question, name: str, epsilon: float, draws: int, seed: int) -
     return errors, sure, likely
 
 
+def half_width(question: Question, name: str, epsilon: float, draws: int, seed: int) -> float:
+    """Return the median half-width of guaranteed intervals, within the metric's range."""
+    mechanism = Recommended(promise="guaranteed") if name == "recommended" else MECHANISMS[name]
+    found = []
+    for draw in range(draws):
+        released = mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng((seed, draw))))
+        low, high = (np.clip(end, *metric_range("sp")) for end in ends_of(released)[0])
+        found.append((high - low) / 2)
+    return median(np.array(found))
+
+
+def widths(people: int, models: int, epsilon: float, draws: int) -> bool:
+    """Print how wide guaranteed intervals are, and say whether a bar is missed."""
+    ratios: dict[str, list[float]] = {near: [] for near in NEAR}
+    for share in (0.08, 0.2, 0.4):
+        rng = np.random.default_rng((people, models, int(100 * share)))
+        for number, (name, question) in enumerate(questions(people, models, share, rng)):
+            others = min(half_width(question, other, epsilon, draws, number) for other in ("counts", "cube"))
+            own = half_width(question, "recommended", epsilon, draws, number)
+            ratios[name.rsplit(", ", 2)[1]].append(own / others)
+    told = "; ".join(f"{near} {np.median(of):.2f}, worst {np.max(of):.2f}" for near, of in ratios.items())
+    print(f"n {people:>5} m {models:>3} eps {epsilon:>4g}: half-width of {told}", flush=True)
+    near_one = float(np.median(ratios["scores near one"]))
+    return max(map(max, ratios.values())) > 1.02 or (models >= 25 and people >= 1000 and near_one > 0.8)
+
+
 def median(errors: Array) -> float:
     """Return the median."""
     return float(np.median(errors))
@@ -112,9 +143,13 @@ def main() -> None:
     parser.add_argument("--models", type=int, nargs="+", default=[1, 5, 25])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 5.0])
     parser.add_argument("--worst", type=int, default=0, help="how many of the worst shapes to name")
+    parser.add_argument("--guaranteed", action="store_true", help="look at how wide guaranteed intervals are")
     asked = parsed(parser, draws=1, people=[200], models=[5], epsilons=[1.0])
     missed = False
     for people, models, epsilon in product(asked.people, asked.models, asked.epsilons):
+        if asked.guaranteed:
+            missed |= widths(people, models, epsilon, asked.draws)
+            continue
         rows = []
         for share in (0.08, 0.2, 0.4):
             rng = np.random.default_rng((people, models, int(100 * share)))

@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from fairwall.laws.batch import AskedBatch, kept
 from fairwall.laws.cube import coordinates
 from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
@@ -22,7 +24,7 @@ from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_
 from fairwall.laws.purchases import Purchase, planned, predicted, predicted_with
 from fairwall.laws.response import turning_probability
 from fairwall.laws.standings import SHRUNK, Promise, choose, standings
-from fairwall.laws.widths import half_width, noise_on_gaps, noise_on_sums
+from fairwall.laws.widths import half_widths, noise_on_gaps, noise_on_sums
 
 _TIE = 1.03
 """Predictions of errors this close say nothing of which is less."""
@@ -138,9 +140,11 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
         names.append(_COUNTS)
     names += [each for each in (_CUBE.removesuffix(SHRUNK), LOW_RANK) if _is_within(batch, each, allowance)]
     spent = allowance.epsilon, allowance.delta, limit.shares
-    widths = {each: half_width(batch, each, *spent) for each in names}
-    # The quantiles of what two cubes do are those of draws, and a little too large.
-    return min(widths, key=lambda each: widths[each] * (_DRAWN if each == LOW_RANK else 1.0))
+    widths = np.array([
+        half_widths(batch, each, *spent) * (_SUMMED if each == LOW_RANK else 1.0) for each in names
+    ])  # fmt: skip
+    # Nobody knows the group's size: what is at no size much wider than what is narrowest there.
+    return names[int((widths / widths.min(axis=0)).max(axis=1).argmin())]
 
 
 def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
@@ -226,7 +230,8 @@ def _size(law: Law) -> float:
     return law.median_abs() / _MEDIAN
 
 
-_DRAWN = 1.05
+_SUMMED = 1.2
+"""So much narrower must be what two cubes promise: of three noises that are put together widths are known so well."""
 
 _STEP = 2.0**-20
 """Of a grid as fine as any that is drawn on."""

@@ -46,6 +46,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.quantiles import LEVEL
+
 COPIES_MAX = 10
 """As many copies are combined: their outcomes are gone through."""
 
@@ -166,6 +168,35 @@ def chernoff(
         found = ((counted[models] * psi).sum(axis=-1) + missed) / theta[:, models]
         best[models] = np.minimum(best[models], found.min(axis=0))
     return best
+
+
+def response_widths(
+    deviation: float, n: int, n0: NDArray[np.int_], off: NDArray[np.float64], chances: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the half-widths of guaranteed intervals, at most 1, for groups of some sizes, shape (k,).
+
+    L is the sum of e_i (v_i - nu'), and nu' is as far from the mean of v as the gap is from 0, about: with q0 and q1
+    the quantiles of the sums of e_i (v_i - mean) and of e_i, and h = N0 N1 / n,
+
+        g h = sqrt(q0^2 + q1^2 g^2),    g = q0 / sqrt(h^2 - q1^2),
+
+    and where N0 is not known even to h, nothing is promised.
+
+    Parameters
+    ----------
+    deviation : float
+        Of v.
+    n, n0 : int, ndarray of int
+        The people, and the sizes.
+    off, chances : ndarray of float64
+        As from `turned_law`.
+    """
+    (of_sums,), (of_size,) = (
+        chernoff(np.full((1, 1), float(n)), np.full((1, 1), of), off, chances, LEVEL) for of in (deviation, 1.0)
+    )
+    left = (n0 * (n - n0) / n) ** 2 - of_size**2
+    widths: NDArray[np.float64] = np.where(left > 0, of_sums / np.sqrt(np.maximum(left, 1e-30)), 1.0)
+    return np.minimum(widths, 1.0)
 
 
 def _law_of_copies(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

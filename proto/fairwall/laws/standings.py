@@ -18,7 +18,7 @@ far off nor many that are a little off go unseen. What has no interval comes fir
 less than `_SURER` times as much.
 
 **Guaranteed.** Where a policy wants intervals that hold whoever is who, only mechanisms contend that have them, and the
-least half-width counts: the 95% quantile of unshrunk errors, which it is, or of noisy attributes Chernoff's bound.
+least half-width counts: the 95% quantile of unshrunk errors, which it is, or what noisy attributes promise.
 
 Equalized odds is ranked by what an absolute gap among n people would suffer. Predictive parity, which moves by up to 1
 with one person whatever the group sizes, gets counts and noisy attributes only, as does the unbounded ratio.
@@ -48,7 +48,7 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch, MechanismLaw
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
 from fairwall.laws.quantiles import LEVEL
-from fairwall.laws.response import chernoff, noisy_sums, response_estimates, turned_law, turning_probability
+from fairwall.laws.response import noisy_sums, response_estimates, response_widths, turned_law, turning_probability
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 Guarantee: TypeAlias = Literal["pure", "approximate"]
@@ -186,11 +186,8 @@ def _half_width(plan: _Plan, name: str, reach: float) -> float:
     if law.noise_on != "attributes":
         return reach
     n, turned = plan.n, turned_law([turning_probability(plan.epsilon)])
-    found = []
-    for world in _WORLDS:
-        ((q,),) = [chernoff(np.full((1, 1), n), np.full((1, 1), math.sqrt(world.variance)), *turned, LEVEL)]
-        found += [q * n / (n0 * (n - n0)) for n0 in plan.shares.counts(n)]
-    return float(np.mean(np.minimum(found, 1.0)))
+    sizes = np.array(plan.shares.counts(n))
+    return float(np.mean([response_widths(math.sqrt(world.variance), n, sizes, *turned) for world in _WORLDS]))
 
 
 @dataclass(frozen=True)

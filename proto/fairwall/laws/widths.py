@@ -1,10 +1,9 @@
 """How far noise will move a batch's gaps, and how wide guaranteed intervals will be; nobody looks at A.
 
 An interval is as wide as the noise on N0 and on a sum moves a gap, to first order: nu' e0 and e1, over h = N0 N1 / n
-(`compliance.intervals.inversion`). The reaches of both are put together as of independent errors, at `SHARE`.
+(`compliance.intervals.inversion`). The reaches of both are put together as of independent errors.
 """
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,34 +18,37 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
 from fairwall.laws.posterior import SHARE
-from fairwall.laws.quantiles import LEVEL, noise_reach
-from fairwall.laws.response import chernoff, turned_law, turning_probability
+from fairwall.laws.quantiles import noise_reach
+from fairwall.laws.response import response_widths, turned_law, turning_probability
 from fairwall.laws.shares import Shares
 
+_SIZES = 3
 
-def half_width(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, shares: Shares) -> float:
-    """Return the half-width to expect of a gap's guaranteed interval; infinite where the mechanism promises none.
 
-    Epsilon is above 0 and finite, the budget of the whole batch.
+def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, shares: Shares) -> NDArray[np.float64]:
+    """Return the half-widths to expect of a gap's guaranteed interval, for groups of several sizes of a public range.
+
+    Epsilon is above 0 and finite, the budget of the whole batch. The group is of the least size first, then of `SHARE`
+    of the people, then of the largest. No gap is beyond 1, which a mechanism that promises nothing has too.
     """
     law = MECHANISM_LAWS[mechanism]
     if law.interval is None or law.interval.is_posterior or law.is_choice:
-        return math.inf
+        return np.ones(_SIZES)
     found = []
     for stratum in batch.strata:
+        n, turned = stratum.people, turned_law([turning_probability(epsilon)])
+        sizes = np.array([min(shares.counts(n)), _smaller_group(stratum, shares), max(shares.counts(n))])
+        apart = sizes * (n - sizes) / n
         if law.noise_on == "gaps":
-            found.append(noise_reach(noise_on_gaps(batch, stratum, mechanism, epsilon, delta, shares)))
-            continue
-        if law.noise_on == "attributes":
-            values, turned = stratum.inside, turned_law([turning_probability(epsilon)])
-            people = np.full((len(values), 1), float(stratum.people))
-            reaches = chernoff(people, values.std(axis=1, keepdims=True), *turned, LEVEL)
+            of_gaps = noise_on_gaps(batch, stratum, mechanism, epsilon, delta, shares)
+            found.append(np.full(_SIZES, noise_reach(of_gaps)))
+        elif law.noise_on == "attributes":
+            found.append(response_widths(float(stratum.inside.std(axis=1).mean()), n, sizes, *turned))
         else:
             _, squares = noise_on_sums(stratum, mechanism, epsilon, delta, noise_reach)
-            reaches = np.sqrt(squares)
-        n0, n = _smaller_group(stratum, shares), stratum.people
-        found.append(float(np.mean(reaches)) * n / (n0 * (n - n0)))
-    return sum(found) / len(found)
+            found.append(float(np.sqrt(squares).mean()) / apart)
+    widths: NDArray[np.float64] = np.minimum(sum(found) / len(found), 1.0)
+    return widths
 
 
 def noise_on_gaps(
