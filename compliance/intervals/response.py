@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from compliance.intervals.counts import possible_gaps, possible_sums
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, Part, Reach, gaps_of_part, gaps_of_parts
 from fairwall.laws.metric import Metric
@@ -91,7 +92,8 @@ def intervals(
             (guaranteed, bounded(counted), bounded(everybody)),
             (likely, normal(squares, totals, people), normal(people, people, people)),
         ):
-            found.append(_part(metric, people, totals, size, sums, of_values, of_size, fewest))
+            inside = None if metric.binary else values[:, members[0]]
+            found.append(_part(metric, people, totals, size, sums, of_values, of_size, fewest, inside))
     if metric.binary:
         return gaps_of_part(guaranteed[0], LEVEL), gaps_of_part(likely[0], LEVEL)
     return gaps_of_parts(metric, guaranteed), gaps_of_parts(metric, likely)
@@ -126,8 +128,12 @@ def _part(
     of_values: Reach,
     of_size: Reach,
     fewest: int,
+    inside: NDArray[np.float64] | None,
 ) -> Part:
-    """Say what is known of one part: N0 and the sums over the disadvantaged, as estimated, shape (m,) each."""
+    """Say what is known of one part: N0 and the sums over the disadvantaged, as estimated, shape (m,) each.
+
+    Of values inside, those of the same people for each model, shape (m, people), is known what they can add up to.
+    """
     zeros = np.zeros(len(sums))
     reach, least = of_size(zeros, zeros, 1 - 2 * BEYOND), 0.5 if metric.binary else float(fewest)
     first, last = np.maximum(least, size - reach), np.minimum(people - least, size + reach)
@@ -135,4 +141,8 @@ def _part(
     unknown = first > last if not metric.binary else (first <= least) | (last >= people - least)
     people, totals, first, last = (np.where(unknown, 1.0, of) for of in (people, totals, first, last))
     possible = (zeros - 1, zeros + 1) if metric.bounded else (zeros, zeros + np.inf)
+    if inside is not None and not unknown.any():
+        ends = math.floor(first[0]), math.ceil(last[0])
+        counts = np.arange(ends[0], ends[1] + 1.0)
+        possible = possible_gaps(metric, inside.shape[1], totals, counts, possible_sums(inside, *ends))
     return Part(people, totals, size, first, last, sums, 0.0, of_values, possible, unknown)

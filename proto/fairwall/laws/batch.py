@@ -52,6 +52,12 @@ class Stratum:
         return means
 
     @cached_property
+    def ordered(self) -> NDArray[np.float64]:
+        """The mean over models of their values in ascending order, shape (people,)."""
+        ordered: NDArray[np.float64] = np.sort(self.inside, axis=1).mean(axis=0)
+        return ordered
+
+    @cached_property
     def centred(self) -> NDArray[np.float64]:
         """The members' values less their means, and 0 for everybody else, shape (k, n)."""
         centred = np.zeros(self.values.shape)

@@ -140,11 +140,11 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
         names.append(_COUNTS)
     names += [each for each in (_CUBE.removesuffix(SHRUNK), LOW_RANK) if _is_within(batch, each, allowance)]
     spent = allowance.epsilon, allowance.delta, limit.shares
-    widths = np.array([
-        half_widths(batch, each, *spent) * (_SUMMED if each == LOW_RANK else 1.0) for each in names
-    ])  # fmt: skip
-    # Nobody knows the group's size: what is at no size much wider than what is narrowest there.
-    return names[int((widths / widths.min(axis=0)).max(axis=1).argmin())]
+    widths = {each: half_widths(batch, each, *spent) for each in names}
+    plain = [widths[each] for each in (_COUNTS, _CUBE.removesuffix(SHRUNK)) if each in widths] or list(widths.values())
+    # Nobody knows how large the group is, nor its gap: nothing is taken for being narrower mostly, and wider at times.
+    ratios = {each: np.log((width + _LEAST) / (np.min(plain, axis=0) + _LEAST)) for each, width in widths.items()}
+    return min(names, key=lambda each: (max(float(ratios[each].max()), _AS_NARROW), float(ratios[each].mean())))
 
 
 def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
@@ -230,8 +230,8 @@ def _size(law: Law) -> float:
     return law.median_abs() / _MEDIAN
 
 
-_SUMMED = 1.2
-"""So much narrower must be what two cubes promise: of three noises that are put together widths are known so well."""
+_AS_NARROW = 0.02
+"""A logarithm: two hundredths wider is as narrow."""
 
 _STEP = 2.0**-20
 """Of a grid as fine as any that is drawn on."""

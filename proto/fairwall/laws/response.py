@@ -171,16 +171,21 @@ def chernoff(
 
 
 def response_widths(
-    deviation: float, n: int, n0: NDArray[np.int_], off: NDArray[np.float64], chances: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the half-widths of guaranteed intervals, at most 1, for groups of some sizes, shape (k,).
+    deviation: float,
+    n: int,
+    n0: NDArray[np.int_],
+    gaps: NDArray[np.float64],
+    off: NDArray[np.float64],
+    chances: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], float]:
+    """Return the half-widths of guaranteed intervals, for groups of some sizes and gaps, and how far N0 is off.
+
+    The former have the shape of the gaps.
 
     L is the sum of e_i (v_i - nu'), and nu' is as far from the mean of v as the gap is from 0, about: with q0 and q1
-    the quantiles of the sums of e_i (v_i - mean) and of e_i, and h = N0 N1 / n,
-
-        g h = sqrt(q0^2 + q1^2 g^2),    g = q0 / sqrt(h^2 - q1^2),
-
-    and where N0 is not known even to h, nothing is promised.
+    the quantiles of the sums of e_i (v_i - mean) and of e_i, and h = N0 N1 / n, the farthest gap G + g that is accepted
+    where the gap is G has g h = sqrt(q0^2 + q1^2 (G+g)^2). Where N0 is not known even to h, nothing is promised, and
+    they are infinite.
 
     Parameters
     ----------
@@ -188,15 +193,21 @@ def response_widths(
         Of v.
     n, n0 : int, ndarray of int
         The people, and the sizes.
+    gaps : ndarray of float64
+        From 0 on, shape (..., sizes).
     off, chances : ndarray of float64
         As from `turned_law`.
     """
     (of_sums,), (of_size,) = (
         chernoff(np.full((1, 1), float(n)), np.full((1, 1), of), off, chances, LEVEL) for of in (deviation, 1.0)
     )
-    left = (n0 * (n - n0) / n) ** 2 - of_size**2
-    widths: NDArray[np.float64] = np.where(left > 0, of_sums / np.sqrt(np.maximum(left, 1e-30)), 1.0)
-    return np.minimum(widths, 1.0)
+    apart = n0 * (n - n0) / n
+    left = apart**2 - of_size**2
+    # The larger root of a quadratic equation for g.
+    middle = of_size**2 * gaps
+    root = np.sqrt(middle**2 + np.maximum(left, 0.0) * (of_sums**2 + of_size**2 * gaps**2))
+    widths: NDArray[np.float64] = np.where(left > 0, (middle + root) / np.maximum(left, 1e-30), np.inf)
+    return widths, float(of_size)
 
 
 def _law_of_copies(probabilities: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -187,7 +187,11 @@ def _half_width(plan: _Plan, name: str, reach: float) -> float:
         return reach
     n, turned = plan.n, turned_law([turning_probability(plan.epsilon)])
     sizes = np.array(plan.shares.counts(n))
-    return float(np.mean([response_widths(math.sqrt(world.variance), n, sizes, *turned) for world in _WORLDS]))
+    found = [
+        response_widths(math.sqrt(world.variance), n, sizes, np.full(sizes.size, world.gap), *turned)[0]
+        for world in _WORLDS
+    ]
+    return float(np.mean(np.minimum(found, 1.0)))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ An interval is as wide as the noise on N0 and on a sum moves a gap, to first ord
 (`compliance.intervals.inversion`). The reaches of both are put together as of independent errors.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -22,33 +23,54 @@ from fairwall.laws.quantiles import noise_reach
 from fairwall.laws.response import response_widths, turned_law, turning_probability
 from fairwall.laws.shares import Shares
 
-_SIZES = 3
+_FARTHER = 2.0
+"""So many times as far as in 95% of cases N0 is looked for, about."""
+
+_SUMMED = 1.2
+"""So much wider may be what two cubes promise: of three noises that are put together widths are known so well."""
 
 
 def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float, shares: Shares) -> NDArray[np.float64]:
-    """Return the half-widths to expect of a gap's guaranteed interval, for groups of several sizes of a public range.
+    """Return the half-widths to expect of a guaranteed interval, where there is no gap and where it is the largest.
 
-    Epsilon is above 0 and finite, the budget of the whole batch. The group is of the least size first, then of `SHARE`
-    of the people, then of the largest. No gap is beyond 1, which a mechanism that promises nothing has too.
+    Epsilon is above 0 and finite, the budget of the whole batch.
+
+    Returns
+    -------
+    ndarray of float64
+        Shape (2, 3): without a gap first, and for groups of the least size of the public range, of `SHARE` of the
+        people, and of the largest. What people of these values cannot have is cut off, also of what promises nothing.
     """
-    law = MECHANISM_LAWS[mechanism]
-    if law.interval is None or law.interval.is_posterior or law.is_choice:
-        return np.ones(_SIZES)
-    found = []
+    law, found = MECHANISM_LAWS[mechanism], []
+    nothing = law.interval is None or law.interval.is_posterior or law.is_choice
     for stratum in batch.strata:
-        n, turned = stratum.people, turned_law([turning_probability(epsilon)])
+        n = stratum.people
         sizes = np.array([min(shares.counts(n)), _smaller_group(stratum, shares), max(shares.counts(n))])
-        apart = sizes * (n - sizes) / n
-        if law.noise_on == "gaps":
-            of_gaps = noise_on_gaps(batch, stratum, mechanism, epsilon, delta, shares)
-            found.append(np.full(_SIZES, noise_reach(of_gaps)))
+        apart, reach = sizes * (n - sizes) / n, 0.0
+        gaps = np.stack([np.zeros(len(sizes)), _half_ranges(stratum, sizes)])
+        if nothing:
+            widths = np.full(gaps.shape, np.inf)
+        elif law.noise_on == "gaps":
+            widths = np.full(gaps.shape, noise_reach(noise_on_gaps(batch, stratum, mechanism, epsilon, delta, shares)))
         elif law.noise_on == "attributes":
-            found.append(response_widths(float(stratum.inside.std(axis=1).mean()), n, sizes, *turned))
+            deviation, turned = float(stratum.inside.std(axis=1).mean()), turned_law([turning_probability(epsilon)])
+            widths, reach = response_widths(deviation, n, sizes, gaps, *turned)
         else:
-            _, squares = noise_on_sums(stratum, mechanism, epsilon, delta, noise_reach)
-            found.append(float(np.sqrt(squares).mean()) / apart)
-    widths: NDArray[np.float64] = np.minimum(sum(found) / len(found), 1.0)
-    return widths
+            squared, squares = noise_on_sums(stratum, mechanism, epsilon, delta, noise_reach)
+            surely, reach = _SUMMED if law.noise_on == "directions" else 1.0, math.sqrt(squared)
+            widths = surely * np.sqrt(float(np.sqrt(squares).mean()) ** 2 + gaps**2 * squared) / apart
+        fewest = np.maximum(sizes - _FARTHER * reach, shares.minimum_group).astype(np.intp)
+        found.append(np.minimum(widths, _half_ranges(stratum, fewest)))
+    total: NDArray[np.float64] = np.mean(found, axis=0)
+    return total
+
+
+def _half_ranges(stratum: Stratum, sizes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return half of what there is between the gaps that groups of some sizes may have, the mean over models."""
+    sums, n = np.concatenate([[0.0], np.cumsum(stratum.ordered)]), stratum.people
+    lowest, highest = sums[sizes], sums[n] - sums[n - sizes]
+    ranges: NDArray[np.float64] = (highest - lowest) * (1 / sizes + 1 / (n - sizes)) / 2
+    return ranges
 
 
 def noise_on_gaps(
