@@ -142,9 +142,9 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
     spent = allowance.epsilon, allowance.delta, limit.shares
     widths = {each: half_widths(batch, each, *spent) for each in names}
     plain = [widths[each] for each in (_COUNTS, _CUBE.removesuffix(SHRUNK)) if each in widths] or list(widths.values())
-    # Nobody knows how large the group is, nor its gap: nothing is taken for being narrower mostly, and wider at times.
     ratios = {each: np.log((width + _LEAST) / (np.min(plain, axis=0) + _LEAST)) for each, width in widths.items()}
-    return min(names, key=lambda each: (max(float(ratios[each].max()), _AS_NARROW), float(ratios[each].mean())))
+    # Nobody knows how large the group is, nor its gap: nothing is taken for being narrower mostly, and wider at times.
+    return min(names, key=lambda each: (max(float(ratios[each][1].max()), _AS_NARROW), float(ratios[each][0].mean())))
 
 
 def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:

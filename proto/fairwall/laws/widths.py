@@ -38,8 +38,9 @@ def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float,
     Returns
     -------
     ndarray of float64
-        Shape (2, 3): without a gap first, and for groups of the least size of the public range, of `SHARE` of the
-        people, and of the largest. What people of these values cannot have is cut off, also of what promises nothing.
+        Shape (2, 2, 3): as wide as the noise has it, at most 1; and without what people of these values cannot have,
+        which is cut off. Of either without a gap first, and for groups of the least size of the public range, of
+        `SHARE` of the people, and of the largest.
     """
     law, found = MECHANISM_LAWS[mechanism], []
     nothing = law.interval is None or law.interval.is_posterior or law.is_choice
@@ -60,7 +61,7 @@ def half_widths(batch: AskedBatch, mechanism: str, epsilon: float, delta: float,
             surely, reach = _SUMMED if law.noise_on == "directions" else 1.0, math.sqrt(squared)
             widths = surely * np.sqrt(float(np.sqrt(squares).mean()) ** 2 + gaps**2 * squared) / apart
         fewest = np.maximum(sizes - _FARTHER * reach, shares.minimum_group).astype(np.intp)
-        found.append(np.minimum(widths, _half_ranges(stratum, fewest)))
+        found.append([np.minimum(widths, 1.0), np.minimum(widths, _half_ranges(stratum, fewest))])
     total: NDArray[np.float64] = np.mean(found, axis=0)
     return total
 
