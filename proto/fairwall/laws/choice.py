@@ -230,8 +230,8 @@ def _size(law: Law) -> float:
     return law.median_abs() / _MEDIAN
 
 
-_AS_NARROW = 0.02
-"""A logarithm: two hundredths wider is as narrow."""
+_AS_NARROW = 0.05
+"""A logarithm: a twentieth wider is as narrow."""
 
 _STEP = 2.0**-20
 """Of a grid as fine as any that is drawn on."""

@@ -7,6 +7,7 @@ were another model's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from compliance.intervals import reach as reaches
 from compliance.intervals.counts import CentredSums, intervals
+from compliance.intervals.inversion import level_of_parts
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
@@ -91,6 +93,26 @@ def test_whoever_is_who_an_interval_holds_the_truth(
 def test_intervals_are_no_wider_than_they_must_be() -> None:
     assert held("sp", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
     assert held("di", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
+
+
+def test_where_n0_errs_most_a_large_gap_counts() -> None:
+    """It moves the gap by what the mean is from the centre, and by the gap itself."""
+    assert held("sp", 400, 120, (0.02, 0.95), Laplace(2.4), Laplace(0.05)) >= LEVEL - 1 / _EQUAL
+
+
+def test_each_of_two_gaps_of_which_the_larger_counts_holds_in_the_square_root_of_cases() -> None:
+    for name, level in (("sp", LEVEL), ("eodds_sum", LEVEL), ("eodds_max", math.sqrt(LEVEL))):
+        assert level_of_parts(find_metric(name)) == level
+
+
+@pytest.mark.parametrize("deviation", [20.0, 1200.0])
+def test_noise_of_a_large_deviation_on_n0_has_its_law_on_whole_numbers(deviation: float) -> None:
+    size = Size(0.0, Gaussian(deviation))
+    k = np.arange(math.ceil(12 * deviation) + 1.0)
+    exact = np.exp(-0.5 * (k / deviation) ** 2) * np.where(k > 0, 2.0, 1.0)
+    edges, chances = reaches._noise_on_size(size)
+    inside = np.cumsum(exact / exact.sum())[np.minimum(edges, k[-1]).astype(np.intp)]
+    assert np.cumsum(chances) == pytest.approx(inside, abs=1e-7)
 
 
 def test_the_twin_that_forgets_the_noise_on_n0_holds_too_few(monkeypatch: pytest.MonkeyPatch) -> None:

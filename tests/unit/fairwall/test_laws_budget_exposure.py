@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,6 +123,13 @@ def test_no_split_of_a_budget_reveals_more(people: int, least: int, epsilon: flo
     looks = {units: look(units * epsilon / 8) for units in range(1, 9)}
     found = [told_apart([looks[units] for units in split]) for split in partitions(8, 8)]
     assert max(found) <= revealed_by_budget(offer("cells", people=people, shares=shares), epsilon) + 0.005
+
+
+def test_what_is_left_of_a_budget_buys_a_batch_too() -> None:
+    """Five batches of 0.2 and one of 0.15, which is more than any number of equal ones."""
+    limits = {"epsilon_max": 0.2, "epsilon_min": 0.11, "people": 300}
+    five, more = (revealed_by_budget(replace(offer("counts"), **limits), epsilon) for epsilon in (1.0, 1.15))
+    assert more > five + 1e-3
 
 
 def test_copies_of_attributes_reveal_what_a_binomial_says() -> None:
