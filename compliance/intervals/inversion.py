@@ -65,13 +65,8 @@ BEYOND = 0.001
 LAST_BITS = 2.0**-40
 """For float64's rounding errors in the ends of intervals."""
 
-_FURTHER = (1.0, 0.5, 0.2, *[0.1] * 21)
+_FURTHER = (1.0, 0.5, 0.2, 0.1)
 """What part of what is left of g is looked at from each end, time after time: its nu' say whether that is rejected."""
-
-_STEADY = 0.01
-"""Until no interval gets narrower by more than this part of it."""
-
-_NO_RATIO = 1e100
 
 _PARTS = 16
 """Into how many pairs of levels the curve u1 u2 = a is cut."""
@@ -179,22 +174,12 @@ def _narrowed(
         least = ends[0](part.reach(*slopes(low, inner[0]), level)) - LAST_BITS
         most = ends[1](part.reach(*slopes(inner[1], high), level)) + LAST_BITS
         # Where noise has moved all that is accepted out of what is possible, that ends there.
-        before = low, high
         low, high = (
             np.where(told, np.clip(least, low, inner[0]), low),
             np.where(told, np.clip(most, inner[1], high), high),
         )
         low, high = np.minimum(low, high), np.maximum(low, high)
-        if share == _FURTHER[-1] and _is_steady(before, (low, high)):
-            break
     return low, high
-
-
-def _is_steady(before: Ends, now: Ends) -> bool:
-    # A ratio has an end at infinity, or comes from there.
-    (low_before, high_before), (low, high) = (np.minimum(ends, _NO_RATIO) for ends in (before, now))
-    reach = np.where(high < _NO_RATIO, high - low, np.maximum(low, 1.0))
-    return bool((low - low_before + high_before - high <= _STEADY * reach).all())
 
 
 def _between(low: NDArray[np.float64], high: NDArray[np.float64], share: float) -> NDArray[np.float64]:

@@ -118,26 +118,36 @@ def test_attributes_are_published_where_that_errs_far_less() -> None:
     assert Recommended().chosen("sp", 200, 3, 10.0, 0.0, asked).name == "randomized-response"
 
 
-def widths_of_narrow_scores(disadvantaged: int, people: int = 1000) -> dict[str, float]:
-    """Median half-widths of guaranteed intervals, of scores that are near one another."""
-    rng, widths = np.random.default_rng(7), dict[str, float]()
-    groups = (rng.permutation(people) >= disadvantaged).astype(np.uint8)
-    scores = np.clip(0.5 + 0.05 * rng.normal(size=(25, people)), 0, 1)
-    asked = Question("sp", scores, Records(np.zeros(people, np.uint8), groups, ("sp",)))
+def widths_of(scores: NDArray[np.float64], groups: NDArray[np.uint8], epsilon: float) -> dict[str, float]:
+    """Median half-widths of guaranteed intervals."""
+    asked, widths = (
+        Question("sp", scores, Records(np.zeros(len(groups), np.uint8), groups, ("sp",))),
+        dict[str, float](),
+    )
     for mechanism in (Recommended(promise="guaranteed"), answerers()["cube"], answerers()["randomized-response"]):
-        low, high = ends_of(mechanism.release(asked, NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(1))))[0]
+        low, high = ends_of(mechanism.release(asked, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(1))))[0]
         widths[mechanism.name] = float(np.median(np.clip(high, -1, 1) - np.clip(low, -1, 1))) / 2
     return widths
 
 
+def narrow(disadvantaged: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Scores that are near one another."""
+    rng = np.random.default_rng(7)
+    groups = (rng.permutation(1000) >= disadvantaged).astype(np.uint8)
+    return np.clip(0.5 + 0.05 * rng.normal(size=(25, 1000)), 0, 1), groups
+
+
 def test_a_guarantee_is_not_sought_from_attributes_where_the_group_may_be_too_small_for_it() -> None:
     """Which promise most about a fifth of the people, as far as is known beforehand, and of few nothing."""
-    widths = widths_of_narrow_scores(80)
+    widths = widths_of(*narrow(80), 1.0)
     assert widths["recommended"] <= 1.02 * widths["cube"]
     # What people of these scores cannot have is cut off.
     assert 2 * widths["cube"] < widths["randomized-response"] < 0.2
 
 
-def test_intervals_of_noisy_attributes_are_looked_for_until_they_get_no_narrower() -> None:
-    """In four rounds they were four times as wide."""
-    assert widths_of_narrow_scores(200)["randomized-response"] < 0.05
+def test_nor_where_the_gap_may_be_too_large() -> None:
+    rng, groups = np.random.default_rng(8), (np.arange(1000) >= 80).astype(np.uint8)
+    scores = np.where(groups == 1, rng.beta(9, 2, (26, 1000)), rng.beta(2, 9, (26, 1000)))
+    widths = widths_of(0.5 * scores[0] + 0.5 * scores[1:], groups, 5.0)
+    assert widths["recommended"] <= 1.02 * widths["cube"]
+    assert widths["randomized-response"] > 1.3 * widths["cube"]
