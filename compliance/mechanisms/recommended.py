@@ -86,7 +86,8 @@ class Recommended(ByRecord):
         """
         exposed = people if exposed is None else exposed
         name = best(metric, people, queries, self._allowance(epsilon, delta), exposed).removesuffix(SHRUNK)
-        names = [name, *((CubeMechanism.name, LowRankMechanism.name) if is_purely_noisy(name) else ())]
+        # Two cubes may be as one, or tell more.
+        names = [name, *([LowRankMechanism.name] if is_purely_noisy(name) else [])]
         names += [CELLS] if is_purely_noisy(name) and queries >= CELLS_FROM else []
         first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
         return max(first, min(max(others, default=0.5), self.reveal_max))
