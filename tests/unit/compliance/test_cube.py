@@ -85,7 +85,8 @@ def test_common_sums_cost_no_more_either(models: int, n: int, known: bool) -> No
         for epsilon in (0.1, 3.0):  # at one of them other sums are chosen
             found = worst(predictions, epsilon, known=known, name="low-rank")
             assert found <= epsilon * (1 + 1e-15)
-            assert found == pytest.approx(epsilon, rel=1e-3)
+            # Where N0 is known nobody need be the farthest in both cubes.
+            assert found >= (0.8 if known else 0.999) * epsilon
 
 
 @pytest.mark.parametrize("known", [False, True])
