@@ -70,9 +70,9 @@ class CentredSums:
     @property
     def noise(self) -> Noises:
         """What noise there is."""
-        return (
-            Noises(self.law) if self.common is None else Noises(self.law, self.common.law, self.common.weights.shape[1])
-        )
+        if self.common is None:
+            return Noises(self.law)
+        return Noises(self.law, self.common.law, len(self.weights))
 
     @property
     def weights(self) -> NDArray[np.float64]:

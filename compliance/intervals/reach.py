@@ -259,16 +259,12 @@ def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
         drawn: NDArray[np.float64] = generator.gamma(law.sides + 1, law.scale, draws)
         return drawn * generator.uniform(-1.0, 1.0, (numbers, draws))
 
-    if noises.common is not None:
-        of_size = of(size.law, 1) if not size.shared else np.empty((0, draws))
-        common = of(noises.common, noises.coordinates + size.shared)
-        drawn = np.vstack(
-            [of_size, common[:1] if size.shared else of_size[:0], of(noises.own, 2), common[size.shared :]]
-        )
-    elif size.shared:
-        drawn = of(noises.own, 3)
+    of_size, further = ([], 1) if size.shared else ([of(size.law, 1)], 0)
+    if noises.common is None:
+        drawn = np.vstack([*of_size, of(noises.own, 2 + further)])
     else:
-        drawn = np.vstack([of(size.law, 1), of(noises.own, 2)])
+        common = of(noises.common, noises.coordinates + further)
+        drawn = np.vstack([*of_size, common[:further], of(noises.own, 2), common[further:]])
     if size.whole:
         # Rounded noise lies no nearer to 0 than what is drawn on the whole numbers.
         drawn[0] = np.rint(drawn[0])

@@ -19,14 +19,19 @@ BENCHMARKS = [
 FIGURE = re.compile(r"\d+\.\d|\d+ ")
 
 
-def run(path: Path) -> str:
+def run(path: Path, *options: str) -> str:
     """Run a benchmark short; what it prints."""
     if path.stem == "viewer" and CHROMIUM is None:
         pytest.skip("no browser is installed: chromium")
     # One thread each: the machine has others to do.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, str(path), "--short"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, str(path), "--short", *options],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -49,3 +54,8 @@ def test_a_benchmark_runs(path: Path) -> None:
 def test_the_cheapest_benchmark_runs() -> None:
     # The others run with `make check`.
     assert FIGURE.search(run(ROOT / "benchmarks" / "ep_games.py"))
+
+
+@pytest.mark.check
+def test_the_widths_of_guaranteed_intervals_are_measured_too() -> None:
+    assert "half-width of scores near one" in run(ROOT / "benchmarks" / "shapes.py", "--guaranteed")

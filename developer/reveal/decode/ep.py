@@ -303,14 +303,11 @@ def settled(
         law = law_of(terms, n0=1, n1=n - 1, **batch)
         n0 = counts_size(n, rows, gaps, (law or Gaussian(0.0)).scale / (1 + 1 / (n - 1)))
         return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
-    if terms.noise_on == "cube" and not math.isinf(epsilon):
+    if terms.noise_on in ("cube", "directions") and not math.isinf(epsilon):
         own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
-        law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
-        return Evidence(own_rows, own, n0, n - n0, law, rng=rng)
-    if terms.noise_on == "directions" and not math.isinf(epsilon):
-        # Rows that have nothing in common have nearly a cube's noise; N0 is not to be read from such sums.
-        own_rows, own, _ = cube_rows(n, rows, gaps, epsilon)
-        n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
+        if terms.noise_on == "directions":
+            # Rows that have nothing in common have nearly a cube's noise; N0 is not to be read from such sums.
+            n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
         return Evidence(own_rows, own, n0, n - n0, law, rng=rng)
     if terms.noise_on == "cells" and not math.isinf(epsilon):

@@ -128,6 +128,7 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
     return least
 
 
+@kept
 def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
     """Return what promises the least half-width: what `best` has named, counts, a cube or two, or noisy attributes.
 

@@ -33,9 +33,6 @@ RESPONSE_FROM = 5.0
 CHOICE = Gaussian(0.5)
 """For answers that are 0 or 1 where a gap was asked for: an error of that size, which leaves next to nothing."""
 
-_FEW = 5
-"""Common sums of a batch: some."""
-
 _multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
 
 
