@@ -16,6 +16,7 @@ import ast
 import hashlib
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,8 @@ SIGNS: dict[type[ast.AST], tuple[str, str]] = {
 }  # fmt: skip
 """Each operator's sign, and the one that is put in its place."""
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
+TIMES_AS_LONG = 2
+"""How many times as long as without any mutant, and two minutes more, the tests may take on one."""
 NO_TESTS = 5
 """How pytest ends where all tests of some files are slow ones."""
 SAYS_ONLY = ("LOG.", "logging.", "warnings.")
@@ -241,7 +244,7 @@ def near_first(change: Change, tests: dict[str, Path]) -> tuple[list[str], list[
 
 
 def try_out(change: Change, tree: Path, tests: dict[str, Path], seconds: float) -> str:
-    """Say how a mutant fared: killed or survived."""
+    """Say how a mutant fared: killed or survived; either run of its tests may take `seconds`."""
     file = tree / change.file
     whole = file.read_bytes()
     file.write_bytes(whole[: change.start] + change.new.encode() + whole[change.end :])
@@ -280,15 +283,18 @@ def main() -> int:
             excused = {one["mutant"]: one["why"] for one in module.get("survives", ())}
 
             tests = tests_in(Path(folder, "0"), module["tests"])
+            started = time.monotonic()
             sound, last = run(Path(folder, "0"), tests)
             if sound:
                 print(f"{name}: the tests fail without any mutant: {last}", file=sys.stderr)  # noqa: T201
                 return 2
+            # Whoever hangs is killed by it; whoever is merely tried on a busy machine must not be.
+            limit = 120 + TIMES_AS_LONG * (time.monotonic() - started)
 
-            def fate(change: Change, tests: dict[str, Path] = tests) -> str:
+            def fate(change: Change, tests: dict[str, Path] = tests, limit: float = limit) -> str:
                 tree = trees.get()
                 try:
-                    return try_out(change, tree, tests, listed["seconds"])
+                    return try_out(change, tree, tests, limit)
                 finally:
                     trees.put(tree)
 
@@ -296,7 +302,8 @@ def main() -> int:
                 print(f"stale: no such change any more: {gone}", flush=True)  # noqa: T201
             asked = drawn(paths, chosen.number or module["number"])
             killed = counted = 0
-            for change, fared in zip(asked, threads.map(fate, asked), strict=True):
+            for number, (change, fared) in enumerate(zip(asked, threads.map(fate, asked), strict=True), start=1):
+                print(f"{name}: {number} of {len(asked)}: {fared}", file=sys.stderr, flush=True)  # noqa: T201
                 why = excused.get(str(change), "")
                 killed += fared != "survived"
                 counted += fared != "survived" or not why
