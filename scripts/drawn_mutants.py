@@ -39,7 +39,7 @@ NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil"
 TIMES_AS_LONG = 2
 """How many times as long as without any mutant, and two minutes more, the tests may take on one."""
 NO_TESTS = 5
-"""How pytest ends where all tests of some files are slow ones."""
+"""How pytest ends where it is left with no test."""
 SAYS_ONLY = ("LOG.", "logging.", "warnings.")
 """Calls whose loss changes no more than what people read."""
 
@@ -235,23 +235,25 @@ def tests_in(tree: Path, patterns: list[str]) -> dict[str, Path]:
     return tests
 
 
-def near_first(change: Change, tests: dict[str, Path]) -> tuple[list[str], list[str]]:
-    """Part tests: those in files that name the changed one, which mostly suffice, and all others."""
+def parts_of(change: Change, tests: dict[str, Path]) -> Iterator[tuple[list[str], str]]:
+    """Part tests by how soon they tell: in files that name the changed one, all others, and those that take long."""
     changed = Path(change.file.removeprefix("proto/")).with_suffix("")
     named = ".".join(changed.parts).removesuffix(".__init__")
     near = [test for test, file in tests.items() if named in file.read_text() or changed.name in file.stem]
-    return near, [test for test in tests if test not in near]
+    yield near, "not slow and not check"
+    yield [test for test in tests if test not in near], "not slow and not check"
+    yield list(tests), "check and not slow"
 
 
 def try_out(change: Change, tree: Path, tests: dict[str, Path], seconds: float) -> str:
-    """Say how a mutant fared: killed or survived; either run of its tests may take `seconds`."""
+    """Say how a mutant fared: killed or survived; each run of its tests may take `seconds`."""
     file = tree / change.file
     whole = file.read_bytes()
     file.write_bytes(whole[: change.start] + change.new.encode() + whole[change.end :])
     try:
-        # The near ones in a run of their own: to collect all takes longer than most mutants live.
-        for part in filter(None, near_first(change, tests)):
-            status, last = run(tree, part, seconds)
+        # In runs of their own: to collect all takes longer than most mutants live.
+        for part, marked in parts_of(change, tests):
+            status, last = run(tree, part, seconds, marked) if part else (NO_TESTS, "")
             if status in (TESTS_FAILED, TIMED_OUT):
                 return "killed"
             if status not in (0, NO_TESTS):
@@ -300,6 +302,7 @@ def main() -> int:
 
             for gone in excused.keys() - {str(change) for path in paths for change in changes(path)}:
                 print(f"stale: no such change any more: {gone}", flush=True)  # noqa: T201
+                failed = True
             asked = drawn(paths, chosen.number or module["number"])
             killed = counted = 0
             for number, (change, fared) in enumerate(zip(asked, threads.map(fate, asked), strict=True), start=1):

@@ -91,9 +91,9 @@ def copy_of_tree(place: Path) -> Path:
     return place
 
 
-def run(tree: Path, tests: Iterable[str], seconds: float | None = None) -> tuple[int, str]:
+def run(tree: Path, tests: Iterable[str], seconds: float | None = None, marked: str = "not slow") -> tuple[int, str]:
     """Run tests on a copy of the tree; how pytest ended, and its last line."""
-    options = ("-q", "-x", "-p", "no:cacheprovider", "-m", "not slow")
+    options = ("-q", "-x", "-p", "no:cacheprovider", "-m", marked)
     command = [str(tree / ".venv/bin/python"), "-m", "pytest", *options, *tests]
     try:
         ended = subprocess.run(  # noqa: S603
