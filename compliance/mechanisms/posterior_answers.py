@@ -30,7 +30,7 @@ from compliance.mechanisms.mechanism import Question
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.batch import Stratum
 from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.posterior import Posterior, Seen, posterior
+from fairwall.laws.posterior import Posterior, Seen, near, posterior
 
 WIDER = 1.03
 """See above."""
@@ -86,7 +86,7 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends]:
     for stratum in question.asked.strata:
         n, told = stratum.people, look(stratum)
         size = float(np.clip(told.size, fewest, n - fewest))
-        found = posterior(stratum.centred @ stratum.centred.T, told.seen, size / n, n)
+        found = near(posterior(stratum.centred @ stratum.centred.T, told.seen, size / n, n), told.seen, size / n)
 
         def sums(
             u: NDArray[np.float64],

@@ -420,7 +420,8 @@ class NoisyCells(Words):
         cross: Array = np.bincount(cells, centred).astype(np.float64)[np.newaxis]
         variances = np.full(2, discrete_variance(1 / self.epsilon))
         seen = joint.Seen(noisy, sizes, np.diag(sizes), cross, variances)
-        u = float(joint.posterior(np.array([[centred @ centred]]), seen, size / n, n).mean[0])
+        found = joint.posterior(np.array([[centred @ centred]]), seen, size / n, n)
+        u = float(joint.near(found, seen, size / n).mean[0])
         total = float(values.sum())
         sum0 = float(np.clip(size * values.mean() + u, max(0.0, total - (n - size)), min(total, size)))
         return (total - sum0) / (n - size) - sum0 / size

@@ -128,6 +128,22 @@ def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     assert off_without > 0.04
 
 
+def test_a_gap_that_nobody_expected_is_not_answered_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the others alone one in twenty has a high score: a gap of .05, where chance alone makes one of .01."""
+    groups, records = people_of(200)
+    rng = np.random.default_rng(5)
+    score = np.where(rng.random(1000) < 0.05 * (1 - groups), 0.95, 0.2 * rng.random(1000))
+    question = Question("sp", np.clip(score + 0.05 * rng.normal(size=(5, 1000)), 0, 1), records)
+    assert np.abs(question.gaps()).min() > 0.03
+    held, off = held_of(question, 0.5)
+    monkeypatch.setattr(laws_posterior, "FARTHEST", np.inf)
+    held_without, off_without = held_of(question, 0.5)
+    # The broken twin leaves it to the prior.
+    assert off < 0.75 * off_without
+    assert held > held_without
+    assert held > 0.9
+
+
 def test_gaps_that_leave_no_room_lie_in_their_intervals() -> None:
     """Decisions that tell the groups apart: sums are as large or as small as N0 lets them be, and N0 has noise."""
     groups, records = people_of(400)

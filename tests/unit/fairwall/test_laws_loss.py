@@ -229,6 +229,14 @@ def test_other_metrics_get_the_bound_for_all(metric: str) -> None:
     assert tuning.alpha == largest_alpha(tuning.beta, 2.0 / 5)
 
 
+@pytest.mark.parametrize("epsilon", [40.0, 1e6])
+def test_a_smoothness_that_rounds_to_all_of_epsilon_is_passed_over(epsilon: float) -> None:
+    # log(2 cosh 40 - 1) is 40 in float64, where no scale is large enough.
+    tuning = tune("eodds_max", 100, 1, epsilon)
+    assert 0 < tuning.beta < epsilon
+    assert 0 < tuning.alpha < math.inf
+
+
 @pytest.mark.parametrize(
     ("n", "n0", "queries", "epsilon", "known"),
     [(100, 10, 25, 5.0, 1.07), (100, 10, 25, 10.0, 0.285), (1000, 104, 300, 10.0, 1.56), (1000, 104, 300, 100.0, 0.032),

@@ -15,6 +15,7 @@ from fairwall.laws.posterior import (
     Free,
     Seen,
     directions_of,
+    near,
     posterior,
     predicted_error,
     structures,
@@ -103,6 +104,25 @@ def test_noise_may_be_given_by_its_variances() -> None:
         for how in (apart, np.diag(apart))
     ]
     assert ways[0].mean.tolist() == ways[1].mean.tolist()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["variances", "covariance"])
+def test_an_answer_is_no_farther_from_what_sums_alone_say_than_a_deviation(whole: bool) -> None:
+    centred, rows, noise = world(2)
+    noise = noise if whole else np.diag(noise)
+    values = 3 * rows.sum(axis=1) * np.array([0.9, 0.1, 0.7, 0.0, 0.6])
+    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    found = posterior(centred @ centred.T, seen, 0.2, 13)
+    alone = centred @ np.linalg.pinv(rows) @ (values - 0.2 * seen.ones)
+    back = centred @ np.linalg.pinv(rows)
+    deviation = np.sqrt(np.diag(back @ (noise if whole else np.diag(noise)) @ back.T))
+    limited = near(found, seen, 0.2)
+    assert (np.abs(found.mean - alone) > deviation).any()
+    assert limited.mean == pytest.approx(np.clip(found.mean, alone - deviation, alone + deviation), abs=1e-2)
+    # How sure it is, is told of the answer itself, and not of what it was moved back from.
+    off = [found.directions @ found.components.T - each.mean[:, np.newaxis] for each in (limited, found)]
+    farther = (off[0] ** 2 - off[1] ** 2) @ found.evidence
+    assert limited.variance() - found.variance() == pytest.approx(farther, abs=1e-12)
 
 
 def test_equal_predictions_have_no_gap() -> None:
