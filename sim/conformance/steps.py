@@ -7,7 +7,6 @@ import time
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import tomli_w
 from google.protobuf import json_format
 from numpy.typing import NDArray
 from pydantic import Field
@@ -242,7 +241,10 @@ class Revoke(Words):
 
 
 class Policy(Words):
-    """Ends the server and changes its policy, each key a path such as "data.minimum_group"; a later step starts it."""
+    """Ends the server and changes its policy, each key a path such as "data.minimum_group"; a later step starts it.
+
+    The next case finds a server of the policy as it was, which has never run.
+    """
 
     do: Literal["policy"]
     set: dict[str, Any]
@@ -252,16 +254,14 @@ class Policy(Words):
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
         world.forget_connections()
-        world.subject.end(world.deployment)
-        path = world.subject.policy(world.deployment)
-        policy = toml.read(path)
+        policy = toml.read(world.subject.policy(world.deployment))
         for name, value in self.set.items():
             *sections, key = name.split(".")
             section = policy
             for each in sections:
                 section = section.setdefault(each, {})
             section[key] = value
-        path.write_text(tomli_w.dumps(policy), encoding="utf-8")
+        world.subject.change(world.deployment, policy)
 
 
 class Restart(Words):

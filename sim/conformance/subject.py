@@ -10,9 +10,12 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import tomli_w
 
 from sim.conformance import command
 from sim.conformance.command import BARE, Surroundings
@@ -41,6 +44,7 @@ class Subject:
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._addresses = {name: each.address for name, each in target.deployments.items() if each.address}
         self._inside: dict[str, Surroundings] = {}
+        self._changed: set[str] = set()
         self.offers: dict[str, bool] = {}
         self._listening: dict[str, list[threading.Thread]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="fairwall-conformance-") if start else None
@@ -106,11 +110,25 @@ class Subject:
 
     def renew(self, deployment: str, inside: Surroundings = BARE) -> None:
         """Start a deployment that has never answered anybody: the same policy and people, nothing else left."""
+        self._clear(deployment)
+        self._inside[deployment] = inside
+        self._launch(deployment)
+
+    def _clear(self, deployment: str) -> None:
         self.end(deployment)
         for left in (self.place(deployment), self.shown(deployment), self._said(deployment)):
             shutil.rmtree(left, ignore_errors=True)
-        self._inside[deployment] = inside
-        self._launch(deployment)
+
+    def change(self, deployment: str, policy: Mapping[str, Any]) -> None:
+        """End a deployment and serve it by another policy from its next start on, until `put_back`."""
+        self.end(deployment)
+        self.policy(deployment).write_text(tomli_w.dumps(policy), encoding="utf-8")
+        self._changed.add(deployment)
+
+    def put_back(self) -> None:
+        """Leave nothing of deployments whose policy was changed: each starts as if it had never run."""
+        while self._changed:
+            self._clear(self._changed.pop())
 
     def end(self, deployment: str, *, gently: bool = False) -> None:
         """End a deployment that the tester started; it starts again when somebody asks for its address."""

@@ -269,6 +269,17 @@ def test_there_are_enough_mutants_and_the_page_lists_them_all() -> None:
 # Cases.
 
 
+@pytest.mark.check
+def test_a_policy_that_a_check_changes_is_put_back_for_the_next(known: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = ("C762", "C763", "C955")
+    assert broken(outcomes_of(known, OWN, *numbers)) == []
+    # The broken twin accuses a sound server: its share is as the check before has left it.
+    monkeypatch.setattr(Subject, "put_back", lambda _: None)
+    (accused,) = broken(outcomes_of(known, OWN, *numbers))
+    assert "C955" in accused
+    assert "BUDGET_EXHAUSTED" in accused
+
+
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_every_case_tests_a_sentence_of_the_pages(kind: str) -> None:
     names = ("protocol", "serving", "groups", "release", "operating", "mechanisms")
