@@ -99,10 +99,10 @@ Without it the likely intervals of the worst of 45 shapes held 40% and less (`be
 FARTHEST = 1.0
 """How many deviations of its noise an answer is moved by what is expected of it.
 
-With less, answers err less where gaps are not as the prior has them: of five models at epsilon 1, where the others alone
-score high at times, they err 2.2 times as much as a cube's without a limit, 1.9 times with 1 and 1.7 times with 0.7. But
-of 25 models that share nothing they err more, as the noise is all that is left: by 8% with 1, and by 11% with 0.7
-(`benchmarks/shapes.py`, `benchmarks/batch_error.py`, 40 draws and fewer).
+With less, answers err less where gaps are not as the prior has them: of five models at epsilon 1, where the others
+alone score high at times, they err 2.2 times as much as a cube's without a limit, 1.9 times with 1 and 1.7 times with
+0.7. But of 25 models that share nothing they err more, as the noise is all that is left: by 8% with 1, and by 11% with
+0.7 (`benchmarks/shapes.py`, `benchmarks/batch_error.py`, 40 draws and fewer).
 """
 
 FLAT = 1e4
