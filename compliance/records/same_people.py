@@ -211,13 +211,12 @@ def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
     import pyarrow as pa
 
     try:
-        coded = values.combine_chunks().dictionary_encode()
-        distinct = [value_of(value) for value in coded.dictionary.to_pylist()]
+        coded = values.combine_chunks().dictionary_encode(null_encoding="encode")
+        distinct = [b"" if value is None else value_of(value) for value in coded.dictionary.to_pylist()]
     except (pa.ArrowException, NotImplementedError):
         return None
-    hashes = np.array([int.from_bytes(_of_value(each), "little") for each in (*distinct, b"")], np.uint64)
-    codes = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
-    return None if _only_count(distinct, len(values)) else hashes[codes]
+    hashes = np.array([int.from_bytes(_of_value(each), "little") for each in distinct], np.uint64)
+    return None if _only_count(distinct, len(values)) else hashes[np.from_dlpack(coded.indices)]
 
 
 def _of_value(written: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,19 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_no_process_of_a_small_game_with_features_imports(loaded: dict[str, str], library: str, process: str) -> None:
     assert " numpy\n" in loaded[process], "it says what it imports"
     assert f" {library}\n" not in loaded[process]
+
+
+@pytest.mark.check
+def test_no_service_loads_pandas_to_read_its_tables(tmp_path: Path) -> None:
+    """It would be a tenth of what a start takes; tables with groups, missing values and attributes to release."""
+    main = "from sim.cli.start import main; main()"
+    subprocess.run([sys.executable, "-c", main, "test", "conformance", "kit", str(tmp_path / "kit")], check=True)
+    read = (
+        "import sys; from pathlib import Path\n"
+        "from compliance.deployment import serve\n"
+        "from compliance.deployment.policy.loading import load_all\n"
+        "from compliance.deployment.policy.reading import read\n"
+        "for name in ('main', 'protocols'): load_all(read(Path(sys.argv[1], name, 'policy.toml')))\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", read, str(tmp_path / "kit")], check=False).returncode == 0

@@ -101,7 +101,7 @@ def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
     _warn_of_readers(data.source)
     audited = _audited(data, name, table)
-    records, grouped = _records(policy, table.filter(audited)), _grouped(data, name, parting, table)
+    records, grouped = _records(policy, table_columns.chosen_rows(table, audited)), _grouped(data, name, parting, table)
     ids = None
     if named is not None:
         public = {column: named[column].to_pylist() for column in data.public}

@@ -57,7 +57,7 @@ from fairwall.laws.looks import (
 from fairwall.laws.low_rank import RANKS
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import Law, Scaled, Uniform
 from fairwall.laws.residuals import CROWDS
 
 STRATUM = 50
@@ -167,7 +167,7 @@ def revealed_by_budget(offer: Offer, epsilon: float) -> float:
     if epsilon > _SURE or most >= 1:
         return most
     ways = [way for each in _prices(offer, epsilon) for way in _ways(offer, each)]
-    ways.sort(key=lambda way: epsilon / way.epsilon * distance(_at_once(offer, way)) ** 2)
+    ways.sort(key=lambda way: _rate(offer, way))
     together = {way: _spent(offer, way, epsilon, 1.0) for way in ways[-_SCREENED:]}
     best = sorted(together, key=lambda way: together[way])[-_TRIED:]
     found = max((_found_by(offer, way, epsilon) for way in best), default=one_person(offer.released))
@@ -195,17 +195,38 @@ def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, 
 
 
 def that_differ(offers: Sequence[Offer]) -> list[Offer]:
-    """Leave out offers about metrics whose noise is that of another offer: the same is found out by them."""
-    differ: dict[object, Offer] = {}
-    for offer in offers:
-        sizes = offer.queries, find_metric(offer.metric).sums_a_stratum
-        laws = [
-            _noise(offer, _Way(name, queries, epsilon))
-            for name, queries, epsilon in product(offer.names, {1, offer.queries}, (0.1, 1.0))
-            if _kind(name) not in ("cells", "attributes")
-        ]
-        differ.setdefault((replace(offer, metric=""), sizes, tuple(laws)), offer)
-    return list(differ.values())
+    """Leave out offers about metrics by whose noise no more is found out than by another offer's.
+
+    That is the same noise; or more of it, where nobody chooses by a limit what is sold. Laplace, normal and Cauchy
+    noise of a larger scale is noise of a smaller one and some more, and cubes are compared as these are.
+    """
+    noises = {offer: _noises(offer) for offer in offers}
+    differ: list[Offer] = []
+    for offer in sorted(noises, key=lambda each: sum(law.scale for law in noises[each])):
+        alike = (zip(noises[each], noises[offer], strict=True) for each in differ if _sold(each) == _sold(offer))
+        told = (all(one == more or _is_less(one, more) * (not offer.chooses) for one, more in laws) for laws in alike)
+        if not any(told):
+            differ.append(offer)
+    return differ
+
+
+def _sold(offer: Offer) -> object:
+    """Return what offers have in common of which only the noise differs."""
+    return replace(offer, metric=""), [_batch_sizes(offer, name, _RESPONSE_FROM) for name in offer.names]
+
+
+def _noises(offer: Offer) -> list[Law]:
+    return [
+        _noise(offer, _Way(name, queries, epsilon))
+        for name, queries, epsilon in product(offer.names, (1, offer.queries), (0.1, 1.0))
+        if _kind(name) not in ("cells", "attributes")
+    ]
+
+
+def _is_less(less: Law, more: Law) -> bool:
+    if not (isinstance(less, Scaled) and isinstance(more, Scaled)) or isinstance(less, Uniform):
+        return False
+    return less.scale <= more.scale and replace(less, scale=more.scale) == more
 
 
 def _found_by(offer: Offer, way: _Way, epsilon: float) -> float:
@@ -268,10 +289,18 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
     return sorted({most, sides} | {4**i for i in range(most.bit_length()) if 4**i < most})
 
 
+def _rate(offer: Offer, way: _Way) -> float:
+    """Return how much a way tells for its price, of people of whom nothing is found out yet: enough to screen ways.
+
+    It is that of the nearest price which every budget looks at, so that it is worked out once for all of them.
+    """
+    return _rate_at(offer, replace(way, epsilon=2.0 ** (round(math.log2(way.epsilon) * _PARTS) / _PARTS)))
+
+
 @lru_cache(maxsize=4096)
-def _at_once(offer: Offer, way: _Way) -> float:
-    """Return what one batch reveals by itself of people of whom nothing is found out yet: enough to screen ways."""
-    return min(told_apart(_looks(offer, way, 1.0)), one_person(way.epsilon, offer.delta))
+def _rate_at(offer: Offer, way: _Way) -> float:
+    told = min(told_apart(_looks(offer, way, 1.0)), one_person(way.epsilon, offer.delta))
+    return distance(told) ** 2 / way.epsilon
 
 
 @lru_cache(maxsize=4096)

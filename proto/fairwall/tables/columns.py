@@ -128,6 +128,14 @@ def _by_dlpack(values: pa.Array) -> NDArray[Any]:
     return numbers
 
 
+def chosen_rows(table: pa.Table, chosen: NDArray[np.bool_]) -> pa.Table:
+    """Take the rows of a table that are chosen; a mask of NumPy's would import pandas."""
+    import pyarrow as pa
+
+    bits = pa.py_buffer(np.packbits(chosen, bitorder="little"))
+    return table.filter(pa.Array.from_buffers(pa.bool_(), len(chosen), [None, bits]))
+
+
 def _spelt(value: str | bool | int | float) -> str:
     """Write a value as a caller would: booleans in lower case, whole floats like integers."""
     if isinstance(value, bool):

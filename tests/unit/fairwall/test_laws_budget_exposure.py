@@ -13,6 +13,7 @@ from fairwall.laws.budget_exposure import (
     budget_that_keeps,
     most_by_budget,
     revealed_by_budget,
+    that_differ,
     that_tell_most,
 )
 from fairwall.laws.cube import CubeNoise
@@ -224,3 +225,20 @@ def test_many_rows_tell_a_cube_s_size(
     monkeypatch.setattr("fairwall.laws.looks._ROWS_THAT_TELL_SIZE", 10_000)
     monkeypatch.setattr("fairwall.laws.looks._DRAWS_OF_LOOKS", 2_000 * rows)
     assert known == pytest.approx(told_apart([look_at_cube(law, n, least, rows)]), abs=0.02)
+
+
+@pytest.mark.parametrize("names", [("laplace",), ("laplace", TABLES), ("cauchy",), ("counts",), ("cube",)])
+def test_metrics_that_are_left_out_tell_no_more(names: tuple[str, ...]) -> None:
+    sold = [replace(offer(*names), metric=metric) for metric in ("sp", "abs_sp", "oad", "ppv")]
+    left = that_differ(sold)
+    assert set(left) < set(sold)
+    for epsilon in (0.1, 1.0, 4.0):
+        told, of_left = (max(revealed_by_budget(each, epsilon) for each in some) for some in (sold, left))
+        assert told <= of_left + 0.002
+
+
+def test_more_noise_is_left_in_where_mechanisms_are_chosen_by_a_limit() -> None:
+    """There less noise may be what a limit forbids."""
+    sold = [replace(offer("laplace", "cube", people=48), metric=metric) for metric in ("sp", "abs_sp")]
+    assert [each.metric for each in that_differ(sold)] == ["abs_sp"]
+    assert len(that_differ([replace(each, chooses=True) for each in sold])) == 2
