@@ -15,6 +15,7 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.laws.exposure import in_words, one_person
 from fairwall.laws.precision import Precision
+from fairwall.laws.quantiles import LEVEL
 from fairwall.rpc import arrays, channel, chunks
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
@@ -66,6 +67,25 @@ class Answer:
     probability_above: NDArray[np.float64] | None = None
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
+
+    def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bound the probability that the test set's exact gap is above a threshold: promised, as `low` and `high` are.
+
+        Whoever the people are, the exact gap is at or below the threshold in at most 5% of cases in which the lower
+        bound is 0.95, over the noise, and above it in at most 5% of all in which the upper one is 0.05.
+        `probability_above` is believed instead, and about the population.
+
+        Parameters
+        ----------
+        threshold : float
+            Any number: it need not be what the batch was asked with.
+
+        Returns
+        -------
+        least, most : ndarray, shape (models,)
+            0.95 where `low` is above the threshold, and else 0; 0.05 where `high` is not above it, and else 1.
+        """
+        return np.where(self.low > threshold, LEVEL, 0.0), np.where(self.high <= threshold, 1 - LEVEL, 1.0)
 
 
 @dataclass(frozen=True)
