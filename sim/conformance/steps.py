@@ -262,6 +262,7 @@ class Policy(Words):
                 section = section.setdefault(each, {})
             section[key] = value
         world.subject.change(world.deployment, policy)
+        world.changed.add(world.deployment)
 
 
 class Restart(Words):

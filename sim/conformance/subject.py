@@ -44,7 +44,6 @@ class Subject:
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._addresses = {name: each.address for name, each in target.deployments.items() if each.address}
         self._inside: dict[str, Surroundings] = {}
-        self._changed: set[str] = set()
         self.offers: dict[str, bool] = {}
         self._listening: dict[str, list[threading.Thread]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="fairwall-conformance-") if start else None
@@ -110,25 +109,21 @@ class Subject:
 
     def renew(self, deployment: str, inside: Surroundings = BARE) -> None:
         """Start a deployment that has never answered anybody: the same policy and people, nothing else left."""
-        self._clear(deployment)
+        self.clear(deployment)
         self._inside[deployment] = inside
         self._launch(deployment)
 
-    def _clear(self, deployment: str) -> None:
+    def clear(self, deployment: str) -> None:
+        """End a deployment, and leave nothing of it: it starts by the target's policy, as if it had never run."""
         self.end(deployment)
+        self._inside.pop(deployment, None)
         for left in (self.place(deployment), self.shown(deployment), self._said(deployment)):
             shutil.rmtree(left, ignore_errors=True)
 
     def change(self, deployment: str, policy: Mapping[str, Any]) -> None:
-        """End a deployment and serve it by another policy from its next start on, until `put_back`."""
+        """End a deployment and serve it by another policy from its next start on, until it is cleared."""
         self.end(deployment)
         self.policy(deployment).write_text(tomli_w.dumps(policy), encoding="utf-8")
-        self._changed.add(deployment)
-
-    def put_back(self) -> None:
-        """Leave nothing of deployments whose policy was changed: each starts as if it had never run."""
-        while self._changed:
-            self._clear(self._changed.pop())
 
     def end(self, deployment: str, *, gently: bool = False) -> None:
         """End a deployment that the tester started; it starts again when somebody asks for its address."""

@@ -96,6 +96,7 @@ class World:
     exact: list[float] = field(default_factory=list, repr=False)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     _surveyed: dict[Service, list[Any]] = field(default_factory=dict, repr=False)
+    changed: set[str] = field(default_factory=set)
     closing: ExitStack = field(default_factory=ExitStack)
     _channels: dict[tuple[str, str], grpc.Channel] = field(default_factory=dict)
     _left: dict[_Place, float] = field(default_factory=dict)
@@ -169,6 +170,11 @@ class World:
         """Hang up: the server that they led to is gone."""
         self.closing.close()
         self._channels.clear()
+
+    def put_back(self) -> None:
+        """Leave nothing of deployments whose policy the case has changed."""
+        while self.changed:
+            self.subject.clear(self.changed.pop())
 
     def forget_purchases(self, deployment: str) -> None:
         """Expect nothing of what was bought of a deployment: it is another one now."""
@@ -360,7 +366,7 @@ class World:
 
 @contextmanager
 def closing(world: World) -> Iterator[World]:
-    """Hang up every connection of a case in the end, and give up what is still under way."""
+    """Hang up every connection of a case in the end, give up what is still under way, and put its policies back."""
     try:
         yield world
     finally:
@@ -368,6 +374,7 @@ def closing(world: World) -> Iterator[World]:
             call.release.set()
             call.call.cancel()
         world.closing.close()
+        world.put_back()
 
 
 def require_served(method: str, seen: Seen) -> Seen:

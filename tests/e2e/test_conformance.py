@@ -274,10 +274,26 @@ def test_a_policy_that_a_check_changes_is_put_back_for_the_next(known: Target, m
     numbers = ("C762", "C763", "C955")
     assert broken(outcomes_of(known, OWN, *numbers)) == []
     # The broken twin accuses a sound server: its share is as the check before has left it.
-    monkeypatch.setattr(Subject, "put_back", lambda _: None)
+    monkeypatch.setattr(World, "put_back", lambda _: None)
     (accused,) = broken(outcomes_of(known, OWN, *numbers))
     assert "C955" in accused
     assert "BUDGET_EXHAUSTED" in accused
+
+
+@pytest.mark.check
+def test_a_policy_stays_changed_while_other_checks_are_run(known: Target, tmp_path: Path) -> None:
+    """One check waits between what it changes and what comes of it; meanwhile others begin and end."""
+    spent = '{ do = "audit", id = "first", epsilon = 1, expect = { refused = ["BUDGET_EXHAUSTED"] } }'
+    steps = '{ do = "restart", how = "anew" }, { do = "policy", set = { "developers.alice.epsilon" = 0.5 } }'
+    head = 'sentence = "Every call needs a deadline of at most one hour."\naccounts = false\n'
+    waits = f'[[case]]\nnumber = "X901"\ntitle = "waits"\ndeployment = "guarded"\n{head}'
+    other = f'[[case]]\nnumber = "X902"\ntitle = "other"\ndeployment = "little"\n{head}'
+    (tmp_path / "own.toml").write_text(
+        f'{waits}steps = [{steps}, {{ do = "later", seconds = 3 }}, {spent}]\n{other}steps = [{steps}]\n'
+    )
+    own = [case for case in cases.read("compliance", [tmp_path]) if case.number in ("X901", "X902")]
+    with Subject(known, OWN) as subject:
+        assert broken(list(run.run(subject, "compliance", own))) == []
 
 
 @pytest.mark.parametrize("kind", KINDS.values())
