@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +170,7 @@ class Target:
         table = self.deployments[deployment].table
         if not table:
             return None
-        with _rows(self.folder / table, "the columns label and advantaged, each 0 or 1") as rows:
-            return People(*(np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")))
+        return _people(self.folder / table)
 
     def counted(self, deployment: str) -> Counted | None:
         """Read who is in which group; None where nobody is counted by group, or the tester does not know the table."""
@@ -200,9 +200,26 @@ class Target:
         releases = self.deployments[deployment].releases
         if releases is None or not releases.table:
             return None
-        with _rows(self.folder / releases.table, "the released columns and values") as rows:
-            codes = [[column.values.index(row[column.name]) for column in releases.columns] for row in rows]
-        return np.array(codes, np.uint8)
+        return _released(self.folder / releases.table, tuple((each.name, each.values) for each in releases.columns))
+
+
+# A run looks at each table thousands of times.
+@lru_cache(maxsize=64)
+def _people(path: Path) -> People:
+    with _rows(path, "the columns label and advantaged, each 0 or 1") as rows:
+        return People(*(_bytes([int(row[name]) for row in rows]) for name in ("label", "advantaged")))
+
+
+@lru_cache(maxsize=64)
+def _released(path: Path, columns: tuple[tuple[str, tuple[str, ...]], ...]) -> NDArray[np.uint8]:
+    with _rows(path, "the released columns and values") as rows:
+        return _bytes([[values.index(row[name]) for name, values in columns] for row in rows])
+
+
+def _bytes(numbers: Sequence[object]) -> NDArray[np.uint8]:
+    found = np.array(numbers, np.uint8)
+    found.setflags(write=False)
+    return found
 
 
 @contextmanager

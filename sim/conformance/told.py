@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -250,7 +251,7 @@ def _probability(
     """Integrate over the test set's gap; `joint` is its density with the population's between two numbers."""
     least = 0.0 if absolute else -1.0
     at = min(max(threshold, least), 1.0)
-    nodes, weights = np.polynomial.legendre.leggauss(12)
+    nodes, weights = _nodes()
     near = 2.0 ** np.arange(-6, 8)
     turns = ((answer, law.scale), (at, sigma), (-at, sigma), (0.0, sigma))
     around = [place + side * width * near for place, width in turns for side in (-1, 1)]
@@ -261,6 +262,11 @@ def _probability(
     mass = np.exp(logs - logs.max()) * (half[:, None] * weights).ravel()
     above = joint(gaps, at, 1.0) + (joint(gaps, -1.0, -at) if absolute else 0.0)
     return float(mass @ above) / float(mass @ joint(gaps, -1.0, 1.0))
+
+
+@lru_cache(maxsize=1)
+def _nodes() -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(12)
 
 
 def _normal(numbers: Array) -> Array:
