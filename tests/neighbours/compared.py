@@ -60,7 +60,7 @@ def played(drawn: Drawn, number: int, folder: Path, tape: Tape, leak: Leak | Non
                 for happen in drawn.events:
                     happen(world)
             world.look(draws=drawn.is_whole)
-            world.service.ledger.close()
+            world.stop()
         except UserError as error:  # the service has come to an end
             world.seen.append(str(error))
         expectation.expect.cache_clear()  # of few draws, and of this world

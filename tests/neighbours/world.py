@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,8 +130,14 @@ class World:
 
     def restart(self) -> None:
         """End the service, and start it again with its ledger."""
-        self.service.ledger.close()
+        self.stop()
         self.start()
+
+    def stop(self) -> None:
+        """End the service, and let go of what its process would have held to its end."""
+        self.service.ledger.close()
+        if (descriptor := self.service.running._descriptor) is not None:
+            os.close(descriptor)
 
     def call(self, caller: str, method: str, *messages: Any) -> list[bytes]:
         """Call a method with messages, or with bytes that are none; what the caller gets is kept."""
