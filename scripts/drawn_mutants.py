@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import json
 import sys
 import tempfile
-import time
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +76,21 @@ class Change:
     def rank(self) -> bytes:
         """Order changes at random, and always alike."""
         return hashlib.sha256(str(self).encode()).digest()
+
+
+@dataclass(frozen=True)
+class Called:
+    """A test, how many seconds it takes, which functions it calls, and whether it starts a process."""
+
+    test: str
+    seconds: float
+    calls: frozenset[str]
+    starts: bool
+
+    @property
+    def file(self) -> str:
+        """Where it stands."""
+        return self.test.partition("::")[0]
 
 
 class _Finder(ast.NodeVisitor):
@@ -235,25 +250,50 @@ def tests_in(tree: Path, patterns: list[str]) -> dict[str, Path]:
     return tests
 
 
-def parts_of(change: Change, tests: dict[str, Path]) -> Iterator[tuple[list[str], str]]:
-    """Part tests by how soon they tell: in files that name the changed one, all others, and those that take long."""
+def calls_of(tree: Path, tests: dict[str, Path]) -> list[Called]:
+    """Run a module's tests without a mutant; what each calls. Raises RuntimeError where one fails."""
+    told = tree / "called"
+    told.unlink(missing_ok=True)
+    status, last = run(tree, tests, None, ("-p", "scripts.called"), CALLED=str(told))
+    if status:
+        raise RuntimeError(f"the tests fail without any mutant: {last}")
+    lines = map(json.loads, told.read_text().splitlines())
+    return [Called(each["test"], each["seconds"], frozenset(each["calls"]), each["starts"]) for each in lines]
+
+
+def parts_of(change: Change, called: list[Called], tests: dict[str, Path]) -> Iterator[list[Called]]:
+    """Part tests by how soon they tell: those that call what is changed, and those of which nobody sees what they call.
+
+    What a module or a class does when it is loaded any test may notice: those first whose file names the module.
+    """
     changed = Path(change.file.removeprefix("proto/")).with_suffix("")
     named = ".".join(changed.parts).removesuffix(".__init__")
-    near = [test for test, file in tests.items() if named in file.read_text() or changed.name in file.stem]
-    yield near, "not slow and not check"
-    yield [test for test in tests if test not in near], "not slow and not check"
-    yield list(tests), "check and not slow"
+    near = {
+        test.partition("::")[0]
+        for test, file in tests.items()
+        if named in file.read_text() or changed.name in file.stem
+    }
+    last = change.function.rpartition(".")[2].lstrip("_")
+    loaded, place = last == "module" or last[:1].isupper(), f"{change.file} {change.function}"
+    first = [each for each in called if (each.file in near if loaded else place in each.calls) and not each.starts]
+    yield first
+    yield [each for each in called if each.starts or (loaded and each.file not in near)]
 
 
-def try_out(change: Change, tree: Path, tests: dict[str, Path], seconds: float) -> str:
-    """Say how a mutant fared: killed or survived; each run of its tests may take `seconds`."""
-    file = tree / change.file
+def try_out(change: Change, tree: Path, called: list[Called], tests: dict[str, Path]) -> str:
+    """Say how a mutant fared: killed or survived."""
+    file, chosen = tree / change.file, tree / "chosen"
     whole = file.read_bytes()
     file.write_bytes(whole[: change.start] + change.new.encode() + whole[change.end :])
     try:
-        # In runs of their own: to collect all takes longer than most mutants live.
-        for part, marked in parts_of(change, tests):
-            status, last = run(tree, part, seconds, marked) if part else (NO_TESTS, "")
+        for part in parts_of(change, called, tests):
+            seconds = dict[str, float]()
+            for each in part:
+                seconds[each.file] = seconds.get(each.file, 0.0) + each.seconds
+            chosen.write_text("\n".join(each.test for each in sorted(part, key=lambda each: seconds[each.file])))
+            limit = 120 + TIMES_AS_LONG * sum(seconds.values())
+            plugin = ("-p", "scripts.called")
+            status, last = run(tree, seconds, limit, plugin, CHOSEN=str(chosen)) if part else (NO_TESTS, "")
             if status in (TESTS_FAILED, TIMED_OUT):
                 return "killed"
             if status not in (0, NO_TESTS):
@@ -285,18 +325,16 @@ def main() -> int:
             excused = {one["mutant"]: one["why"] for one in module.get("survives", ())}
 
             tests = tests_in(Path(folder, "0"), module["tests"])
-            started = time.monotonic()
-            sound, last = run(Path(folder, "0"), tests)
-            if sound:
-                print(f"{name}: the tests fail without any mutant: {last}", file=sys.stderr)  # noqa: T201
+            try:
+                called = calls_of(Path(folder, "0"), tests)
+            except RuntimeError as error:
+                print(f"{name}: {error}", file=sys.stderr)  # noqa: T201
                 return 2
-            # Whoever hangs is killed by it; whoever is merely tried on a busy machine must not be.
-            limit = 120 + TIMES_AS_LONG * (time.monotonic() - started)
 
-            def fate(change: Change, tests: dict[str, Path] = tests, limit: float = limit) -> str:
+            def fate(change: Change, tests: dict[str, Path] = tests, called: list[Called] = called) -> str:
                 tree = trees.get()
                 try:
-                    return try_out(change, tree, tests, limit)
+                    return try_out(change, tree, called, tests)
                 finally:
                     trees.put(tree)
 

@@ -11,6 +11,7 @@ status 1.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import tempfile
 import tomllib
 import venv
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,13 +92,15 @@ def copy_of_tree(place: Path) -> Path:
     return place
 
 
-def run(tree: Path, tests: Iterable[str], seconds: float | None = None, marked: str = "not slow") -> tuple[int, str]:
-    """Run tests on a copy of the tree; how pytest ended, and its last line."""
-    options = ("-q", "-x", "-p", "no:cacheprovider", "-m", marked)
+def run(
+    tree: Path, tests: Iterable[str], seconds: float | None = None, plugin: Sequence[str] = (), **names: str
+) -> tuple[int, str]:
+    """Run tests on a copy of the tree, with a plugin and names in its environment; how pytest ended, its last line."""
+    options = ("-q", "-x", "-p", "no:cacheprovider", *plugin, "-m", "not slow")
     command = [str(tree / ".venv/bin/python"), "-m", "pytest", *options, *tests]
     try:
         ended = subprocess.run(  # noqa: S603
-            command, cwd=tree, capture_output=True, text=True, check=False, timeout=seconds
+            command, cwd=tree, env=os.environ | names, capture_output=True, text=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
         return TIMED_OUT, "took too long"
