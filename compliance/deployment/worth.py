@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from compliance.answers.expectation import Expectation, expected_about
 from compliance.answers.exposure import BudgetExposure, exposure_about, offers
-from compliance.deployment.policy.schema import Policy, PolicyError
+from compliance.deployment.policy.schema import DEVELOPERS_LISTED, Policy, PolicyError
 from compliance.records.people import Records
 from fairwall.laws.budget_exposure import BUDGETS, Offer, budget_that_keeps, most_by_budget, revealed_by_budget
 from fairwall.laws.metric import find_metric
 from fairwall.laws.standings import midpoint
+from fairwall.tables.columns import names_of
 
 LOG = logging.getLogger(__name__)
 
@@ -206,7 +207,10 @@ def _told_of_budgets(policy: Policy, total: BudgetExposure) -> Iterator[str]:
     if math.isnan(total.together):
         yield proved
         return
-    shares = ", ".join(f"{name} {_percent(revealed)}" for name, revealed in total.revealed.items())
+    by_share: dict[str, list[str]] = {}
+    for name, revealed in total.revealed.items():
+        by_share.setdefault(_percent(revealed), []).append(name)
+    shares = "; ".join(f"{names_of(names, DEVELOPERS_LISTED)} {share}" for share, names in by_share.items())
     yield f"{whoever} {_percent(total.together)} by the best attack known here, {groups}; with a share of it {shares}"
     yield proved
     kept = ", ".join(f"{_percent(share)} {epsilon:g}" for share, epsilon in total.kept.items())

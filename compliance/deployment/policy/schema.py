@@ -30,17 +30,15 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.laws.standings import Promise
 from fairwall.rpc.identity import NAME
 from fairwall.rpc.quota import Quota
+from fairwall.tables.columns import names_of
 from fairwall.wire.limits import EPSILON_MIN
 
+DEVELOPERS_LISTED = 5
+"""So many developers at most are named on a line."""
+
 _ADDRESS = re.compile(r".+:\d{1,5}")
-
-
 _PORT_MAX = 65_535
-
-
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
-
-
 _SUFFIX_MAX = len(".service")
 
 
@@ -309,7 +307,7 @@ class Policy(_Section):
         sells = "" if release is None else f"; releases {', '.join(release.columns)} by {release.protocol}"
         return (
             f"{self.data_name}: metrics {', '.join(self.audit.metrics)}; mechanism {self.audit.mechanism}; "
-            f"epsilon {self.budget.epsilon:g}; developers {', '.join(self.developers)}{sells}"
+            f"epsilon {self.budget.epsilon:g}; developers {names_of(list(self.developers), DEVELOPERS_LISTED)}{sells}"
         )
 
 

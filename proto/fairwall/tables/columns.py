@@ -147,10 +147,10 @@ def _spelt(value: str | bool | int | float) -> str:
     return str(value)
 
 
-def names_of(names: Sequence[str]) -> str:
-    """List columns on one line, the first of them where there are many."""
-    beyond = len(names) - MOST_COLUMNS_LISTED
-    return _listed(names[:MOST_COLUMNS_LISTED]) + (f" and {beyond} more" if beyond > 0 else "")
+def names_of(names: Sequence[str], most: int = MOST_COLUMNS_LISTED) -> str:
+    """List columns, or other names, on one line: the first of them where there are many."""
+    beyond = len(names) - most
+    return _listed(names[:most]) + (f" and {beyond} more" if beyond > 0 else "")
 
 
 def _listed(words: Sequence[str]) -> str:
