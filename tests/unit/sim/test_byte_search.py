@@ -54,6 +54,15 @@ def test_bits_that_lie_across_two_blocks_are_found(monkeypatch: pytest.MonkeyPat
         assert [(hit.column, hit.at) for hit in found if hit.how.startswith("bits, first")] == [(known, start)]
 
 
+def test_bits_that_end_with_the_data_are_found_and_those_that_lack_one_are_not() -> None:
+    """What is not there is no 0."""
+    known = Column("ends with 0", np.append(column(200, 60).values, [0]).astype(np.uint8))
+    whole = np.random.default_rng(3).bytes(50)
+    assert [hit.column for hit in Search([known])(whole + np.packbits(known.values[:200]).tobytes())] == []
+    shifted = np.packbits(np.concatenate((np.ones(7, np.uint8), known.values))).tobytes()
+    assert known in [hit.column for hit in Search([known])(whole + shifted)]
+
+
 def test_the_blocks_of_a_large_message_overlap() -> None:
     known = column(100, 30)
     edge = byte_search._BLOCK_BYTES
