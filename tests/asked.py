@@ -37,9 +37,9 @@ class Spy:
         self.asked.append(Asked("cauchy", values, scale, step))
         return self.noise.cauchy(values, scale, step)
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         self.asked.append(Asked("cube", values, scale, step))
-        return self.noise.cube(values, scale, step)
+        return self.noise.cube(values, scale, step, least)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.noise, name)

@@ -10,7 +10,7 @@ is farther out.
 **One cube.** Given its size t both are uniform on [-t, t]. P(|U1 + w U0| > x) for two that are uniform on [-1, 1] is,
 for w <= 1, 1 - x up to x = 1 - w and (1 + w - x)^2 / (4 w) from there to 1 + w; a w above 1 is w times 1/w. With x =
 q/t and t of law Gamma(d+1), the means of 1, 1/t and 1/t^2 over a range of t are differences of the regularised gamma
-functions Q(d+1), Q(d)/d and Q(d-1)/(d (d-1)).
+functions Q(d+1), Q(d)/d and Q(d-1)/(d (d-1)). A staircase has few sizes, which are summed over.
 """
 
 from __future__ import annotations
@@ -173,10 +173,12 @@ def _independent(
 
 
 def _in_one_cube(law: CubeNoise, weights: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    from scipy.special import gammaincc
-
     d, larger = law.sides, np.maximum(1.0, weights)
     w = np.minimum(1.0, weights) / larger
+    if law.stair:
+        sizes, chances = law.sizes(np.empty(0))
+        return lambda q: 1 - _beyond((q / larger)[:, np.newaxis] / sizes, w[:, np.newaxis]) @ chances
+    from scipy.special import gammaincc
 
     def within(q: NDArray[np.float64]) -> NDArray[np.float64]:
         x = q / law.scale / larger
@@ -196,6 +198,13 @@ def _in_one_cube(law: CubeNoise, weights: NDArray[np.float64]) -> Callable[[NDAr
         # N0 alone: all models predict the same for everybody, and their sums follow from it.
         return lambda q: 1 - np.asarray(gammaincc(2, q / law.scale) - q / law.scale * gammaincc(1, q / law.scale))
     return within
+
+
+def _beyond(x: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return P(|U1 + w U0| > x), w at most 1."""
+    part = np.square(np.maximum(1 + w - x, 0.0)) / np.maximum(4 * w, 1e-9)
+    beyond: NDArray[np.float64] = np.where(x <= 1 - w, 1 - x, part)
+    return beyond
 
 
 def _noise_on_size(size: Size) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -256,8 +265,7 @@ def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
     def of(law: Additive, numbers: int) -> NDArray[np.float64]:
         if not isinstance(law, CubeNoise):
             return law.sample(generator, (numbers, draws))
-        drawn: NDArray[np.float64] = generator.gamma(law.sides + 1, law.scale, draws)
-        return drawn * generator.uniform(-1.0, 1.0, (numbers, draws))
+        return law.draw_sizes(generator, draws) * generator.uniform(-1.0, 1.0, (numbers, draws))
 
     of_size, further = ([], 1) if size.shared else ([of(size.law, 1)], 0)
     if noises.common is None:

@@ -175,9 +175,12 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
 def as_fact(noisy: float, law: Additive, n: int) -> NDArray[np.float64]:
     """Make N0 with noise a fact: a possible N0, or a number between two, the scale of its noise, and its law's kind.
 
-    0 is Laplace noise, 1 Gaussian noise, and 1 + d that of one of a cube's d sides.
+    0 is Laplace noise, 1 Gaussian noise, 1 + d that of one of a cube's d sides, and -1 - d that of a staircase's, whose
+    sizes are 1 apart, as one person moves N0 by.
     """
-    kind = 1 + law.sides if isinstance(law, CubeNoise) else int(isinstance(law, Gaussian))
+    kind = int(isinstance(law, Gaussian))
+    if isinstance(law, CubeNoise):
+        kind = -1 - law.sides if law.stair else 1 + law.sides
     return np.array([np.clip(noisy, 1, n - 1), law.scale, float(kind)])
 
 
@@ -187,7 +190,9 @@ def size_of(fact: NDArray[np.float64], fewest: int, n: int, *, shared: bool = Fa
     Only a cube's noise is drawn between the whole numbers; old ledgers hold that rounded.
     """
     size, scale, kind = fact.tolist()
-    law: Additive = CubeNoise(scale, int(kind) - 1) if kind > 1 else (Gaussian if kind else Laplace)(scale)
+    law: Additive = (Gaussian if kind == 1 else Laplace)(scale)
+    if abs(kind) > 1:
+        law = CubeNoise(scale, int(abs(kind)) - 1, 1 / scale if kind < 0 else 0.0)
     return Size(min(max(size, fewest), n - fewest), law, whole=not shared and size == round(size), shared=shared)
 
 

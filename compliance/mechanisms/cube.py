@@ -44,14 +44,15 @@ class CubeMechanism(Noisy):
             told = coordinates(asked.stratum.inside, step)
             scales = cube_scales(len(told.steps), epsilon, size_known=asked.known)
             exact = sums_of_steps(question, asked.stratum, told.steps, step)
-            size, law = None, drawn_law(scales.scale, scales.sides, step)
+            law = scales.law if scales.law.stair else drawn_law(scales.scale, scales.sides, step)
+            size, least = None, least_size(law, step)
             if scales.together:
-                size, *released = noise.cube(np.append(float(asked.n0), exact), law.scale, step).tolist()
+                size, *released = noise.cube(np.append(float(asked.n0), exact), law.scale, step, least).tolist()
                 sums = np.array(released)
             else:
                 if scales.size is not None:
                     size = float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
-                sums = noise.cube(exact, law.scale, step) if scales.sides else exact
+                sums = noise.cube(exact, law.scale, step, least) if scales.sides else exact
             apart = Laplace(scales.size) if scales.size is not None else law
             expected = None
             if self.shrinks:
@@ -103,6 +104,11 @@ def drawn_law(scale: float, sides: int, step: float) -> CubeNoise:
     """Return the noise that is drawn: of this scale, or a larger one, which costs less."""
     # With a wider step than this draws would take long; such a scale is next to nothing.
     return CubeNoise(max(scale, sides * step), max(sides, 1))
+
+
+def least_size(law: CubeNoise, step: float) -> int:
+    """Return how many steps the least size of a staircase has, where one person moves by 1; 0 for sizes of all kinds."""
+    return max(1, round(law.gamma / step)) if law.stair else 0
 
 
 def sums_of_steps(question: Question, stratum: Stratum, steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:

@@ -95,9 +95,9 @@ class _Logged:
         """See `Noise.cauchy`."""
         return self._draw("cauchy", lambda: self.source.cauchy(values, scale, step))
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """See `Noise.cube`."""
-        return self._draw("cube", lambda: self.source.cube(values, scale, step))
+        return self._draw("cube", lambda: self.source.cube(values, scale, step, least))
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""

@@ -48,6 +48,9 @@ ROUNDING_STEPS = 2
 GAUSSIAN_FINENESS = 30
 """Of the grid for Gaussian noise, see `fairwall.laws.gaussian`."""
 
+_TRIED, _RARE = 64, 60.0
+"""How many sizes of a staircase are tried at once; and how many scales farther out than the least none is."""
+
 _FINEST = 2.0**-44
 _BITS = 128
 
@@ -109,7 +112,7 @@ class Noise(Protocol):
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """Add Cauchy noise to values and round the sums to the grid."""
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """Round values to the grid and add noise of `fairwall.laws.cube`: P(k steps) ~ exp(-max|k| step/scale).
 
         Parameters
@@ -120,6 +123,9 @@ class Noise(Protocol):
             At least 0; 0 only rounds.
         step : float
             The grid's step, a power of two; at most scale/size, or draws take long.
+        least : int
+            Above 0 for a staircase: how many steps its least size has. One person moves each of the values by at most
+            1, and its sizes are so far apart. 0 is for sizes of all kinds.
         """
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
@@ -158,17 +164,19 @@ class Seeded:
         """See `Noise.cauchy`."""
         return _on_grid(np.rint((values + scale * self.generator.standard_cauchy(values.size)) / step), step)
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """See `Noise.cube`."""
-        (drawn,) = self.cubes(values[np.newaxis], scale, step)
+        (drawn,) = self.cubes(values[np.newaxis], scale, step, least)
         return np.asarray(drawn)
 
-    def cubes(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cubes(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """Draw a cube's noise for each row of values, shape (rows, size). See `fairwall.laws.cube` for the law."""
         steps = np.rint(values / step)
         if scale == 0:
             return _on_grid(steps, step)
         sides = values.shape[1]
+        if least:
+            return _on_grid(steps + self._on_stairs(values.shape, scale, round(1 / step), least), step)
         # A sum of geometric numbers is a negative binomial one.
         farthest = np.full(len(values), -1)
         while (missing := np.flatnonzero(farthest < 0)).size:
@@ -177,6 +185,13 @@ class Seeded:
             farthest[missing] = np.where(self.generator.random(missing.size) < kept, drawn, -1)
         ends = farthest[:, np.newaxis]
         return _on_grid(steps + self.generator.integers(-ends, ends, values.shape, endpoint=True), step)
+
+    def _on_stairs(self, shape: tuple[int, ...], scale: float, apart: int, least: int) -> NDArray[np.int64]:
+        k = np.arange(math.ceil(_RARE * scale) + 1)
+        sizes = least + k * apart
+        weights = np.exp(-k / scale) * (2.0 * sizes + 1) ** shape[1]
+        ends = self.generator.choice(sizes, (shape[0], 1), p=weights / weights.sum())
+        return self.generator.integers(-ends, ends, shape, endpoint=True)
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""
@@ -226,11 +241,12 @@ class System:
         steps = [_cauchy_steps(Fraction(value) / Fraction(step), unit) for value in values.tolist()]
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """See `Noise.cube`. Geometric numbers, coins of whole odds and whole numbers drawn evenly: exact."""
         steps = _steps(values, step).tolist()
         if scale > 0:
-            farthest = _cube_size(Fraction(step) / Fraction(scale), len(steps))
+            apart = Fraction(1) / Fraction(step) if least else Fraction(1)
+            farthest = _cube_size(Fraction(step) * apart / Fraction(scale), len(steps), int(apart), least)
             steps = [at + _below(2 * farthest + 1) - farthest for at in steps]
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
@@ -302,12 +318,16 @@ def _in_half_disk(at: int, per: int, denominator: int) -> int | None:
                 return ends.pop()
 
 
-def _cube_size(rate: Fraction, sides: int) -> int:
-    """Draw T with P(T = t) ~ e^(-rate t) (2t+1)^sides: see `fairwall.laws.cube`."""
+def _cube_size(rate: Fraction, sides: int, apart: int = 1, least: int = 0) -> int:
+    """Draw T = least + k apart with P(k) ~ e^(-rate k) (2T+1)^sides: see `fairwall.laws.cube`."""
+    coins = [max(2 * apart, -(-(2 * least + 1) // j)) for j in range(1, sides + 1)]
+    # Of a staircase's few are kept: many are drawn at once.
+    together = _TRIED if least else 1
     while True:
-        drawn = int(geometric(rate, sides + 1).sum())
-        if all(secrets.randbelow(2 * (drawn + k)) < 2 * drawn + 1 for k in range(1, sides + 1)):
-            return drawn
+        for drawn in geometric(rate, together * (sides + 1)).reshape(together, -1).sum(axis=1).tolist():
+            size = least + drawn * apart
+            if all(secrets.randbelow(c * (drawn + j)) < 2 * size + 1 for j, c in enumerate(coins, start=1)):
+                return size
 
 
 def _below(size: int) -> int:

@@ -285,7 +285,8 @@ class NoisySums(Words):
             if about.mechanism == "cube":
                 members, values = next(part_values(metric, rows, people.labels))
                 unit = coordinates(values[:, members], 1.0).halves * per_person
-                centred = 2 * made_uniform(errors / unit, cube_scales(models, epsilon, size_known=True).scale) - 1
+                cube = cube_scales(models, epsilon, size_known=True).law
+                centred = 2 * made_uniform(errors / unit, cube.scale, cube.stair) - 1
             elif about.mechanism == "low-rank":
                 members, values = next(part_values(metric, rows, people.labels))
                 centred = _of_two_cubes(errors / per_person, values[:, members], epsilon, rng)

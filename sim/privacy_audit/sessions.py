@@ -102,9 +102,9 @@ class Many:
     gaussian = partialmethod(_independent, "gaussian")
     cauchy = partialmethod(_independent, "cauchy")
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
         """See `Noise.cube`."""
-        return Rows.of(self._one.cubes(np.asarray(self._rows(values)), scale, step))
+        return Rows.of(self._one.cubes(np.asarray(self._rows(values)), scale, step, least))
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""

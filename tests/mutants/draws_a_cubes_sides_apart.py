@@ -8,8 +8,8 @@ from compliance.noise.sampling import System
 KILLED_BY = "C547"
 
 sound = System.cube
-System.cube = lambda self, values, scale, step: np.concatenate(
-    [sound(self, values[k : k + 1], scale, step) for k in range(len(values))]
+System.cube = lambda self, values, scale, step, least=0: np.concatenate(
+    [sound(self, values[k : k + 1], scale, step, least) for k in range(len(values))]
 )
 
 if __name__ == "__main__":

@@ -79,8 +79,8 @@ class Fixed:
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         return replace(self, has_secret_scale=True)._added("cauchy", values, scale, step)
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        return self._added("cube", values, scale, step)
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+        return self._added("cube", values, scale, step, least)
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         return self._drawn("bernoulli", probability, size).view(_Coins)
@@ -95,13 +95,15 @@ class Fixed:
     def permutation(self, n: int) -> NDArray[np.int64]:
         return self._drawn("permutation", n)
 
-    def _added(self, law: str, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def _added(
+        self, law: str, values: NDArray[np.float64], scale: float, step: float, *further: int
+    ) -> NDArray[np.float64]:
         def sample() -> NDArray[np.float64]:
-            return getattr(self.tape.source, law)(values, scale, step)
+            return getattr(self.tape.source, law)(values, scale, step, *further)
 
         if scale == 0:  # rounding, which hides nothing
             return sample()
-        return self.tape.draw((law, None if self.has_secret_scale else scale, step, values.shape), sample)
+        return self.tape.draw((law, None if self.has_secret_scale else scale, step, *further, values.shape), sample)
 
     def _drawn(self, law: str, *numbers: float) -> Any:
         return self.tape.draw((law, *numbers), lambda: getattr(self.tape.source, law)(*numbers))

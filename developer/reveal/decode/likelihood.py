@@ -18,6 +18,7 @@ the difference r of answer and expected gap is p = law * N(0, tau). They need g 
   uniform on [-T, T], T Gamma(d+1), at some of its quantiles. Else f at points around r, by Gauss and Hermite: with y =
   |x|/s and the hazard k = y^(d-1) e^-y / (Gamma(d) Q(d, y)) it has g = sign(x) k/s, h = k (k - 1 + (d-1)/y) / s^2.
   With the share pi_k of p in each part g = sum pi_k g_k, and as p'' = p (g^2 - h), h = g^2 - sum pi_k (g_k^2 - h_k).
+  A staircase is a mixture of few sizes, just so.
 """
 
 from __future__ import annotations
@@ -340,6 +341,8 @@ def _log_erfcx(z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _cube(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
     wide = np.sqrt(variance) > _NARROW_BESIDE_SIZES * law.scale * math.sqrt(law.sides)
+    if law.stair:
+        return _cube_by_sizes(r, variance, law)
     if law.sides == 1:
         return smeared(Laplace(law.scale), r, variance)
     found = np.empty((3, r.size))
@@ -351,12 +354,10 @@ def _cube(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise)
 
 
 def _cube_by_sizes(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
-    from scipy.special import gammaincinv
-
-    sizes = law.scale * gammaincinv(law.sides + 1, (_SIZES[1:] + _SIZES[:-1]) / 2)
+    sizes, weights = law.sizes(_SIZES)
     parts = [smeared(Uniform(float(size)), r, variance) for size in sizes]
     logs, g, h = (np.array(of) for of in zip(*parts, strict=True))
-    return _mixed(logs + np.log(np.diff(_SIZES))[:, np.newaxis], g, h)
+    return _mixed(logs + np.log(weights)[:, np.newaxis], g, h)
 
 
 def _cube_by_points(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:

@@ -365,7 +365,7 @@ def _noise(offer: Offer, way: _Way) -> Law:
     """Return the law of what is added to the gaps of a batch."""
     n, n0 = offer.people, offer.least
     proxy = offer.metric if len(find_metric(offer.metric).parts) == 1 else "abs_sp"
-    public = MECHANISM_LAWS["cube" if _kind(way.name) == "directions" else way.name]
+    public = MECHANISM_LAWS[way.name]
     error = public.error(Batch(proxy, n0, n - n0, way.size, way.epsilon, offer.delta, shares=offer.limit.shares))
     assert error is not None, "those that are known add noise"
     return error

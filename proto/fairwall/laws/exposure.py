@@ -225,7 +225,6 @@ def _revealed(
     numbers = [rows]
     if noise_on in ("cube", "directions"):
         # What models have in common, and what is left of each, tell as one cube of all of them does.
-        public = MECHANISM_LAWS["cube"]
         rows += min(rows, RANKS[-1]) if noise_on == "directions" else 0
         numbers = _steps(rows) if different is None else [min(different, rows)] * (different > 0)
     found = 0.5

@@ -44,7 +44,10 @@ _SPREAD_MAX = 100.0
 _BINS = 1 << 12
 _POINTS = 1000
 _SEED, _DRAWS, _DRAWS_OF_LOOKS, _SIZES = 2026, 20_000, 4_000, 16
-"""A cube's seed, how many answers are drawn, of a look fewer, and how many sizes T has, by its quantiles."""
+"""A cube's seed, how many answers are drawn, of a look fewer, and how many sizes T has, by its quantiles.
+
+A staircase's T has those that it has.
+"""
 
 _ROWS_THAT_TELL_SIZE = 64
 """So many rows tell T to a few percent: it is taken for known, which is .02 of accuracy too much at most."""
@@ -226,14 +229,14 @@ def _look_at_uniform(size: float, n: int, n0: int) -> Look:
 
 
 def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DRAWS) -> NDArray[np.float64]:
-    from scipy.special import gammaincinv  # loading it takes a while
-
     rng = np.random.default_rng(_SEED)
     _, *laws = _counts(n, n // 2, n0)
-    sizes = law.scale * gammaincinv(law.sides + 1, (np.arange(_SIZES) + 0.5) / _SIZES)
+    sizes, weights = law.sizes(np.arange(_SIZES + 1) / _SIZES)
     draws = max(drawn // rows // 2, 200)
     x = np.concatenate([rng.choice(len(of_x), (draws, rows), p=of_x) for of_x in laws])
-    seen = x + rng.choice(sizes, (2 * draws, 1)) * rng.uniform(-1, 1, (2 * draws, rows))
+    seen = x + rng.choice(sizes, (2 * draws, 1), p=weights if law.stair else None) * rng.uniform(
+        -1, 1, (2 * draws, rows)
+    )
     # X lies within T of what is seen. (The density of uniform noise, 1 / 2T, is that of both hypotheses.)
     ends = [
         np.clip(np.floor(end).astype(np.intp) + 1, 0, len(laws[0]))
@@ -243,6 +246,7 @@ def _ratios_of_cube(law: CubeNoise, n: int, n0: int, rows: int, drawn: int = _DR
     for of_x in laws:
         below = np.append(0.0, np.cumsum(of_x))
         each = np.log(np.maximum(below[ends[1]] - below[ends[0]], 1e-300)).sum(axis=1) - rows * np.log(sizes)
+        each += np.log(weights) if law.stair else 0.0
         likely.append(np.logaddexp.reduce(each, axis=1))
     ratios: NDArray[np.float64] = likely[0] - likely[1]
     return ratios

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -199,10 +199,15 @@ def _counts_gaussian_loss(batch: Batch) -> float:
     return gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(batch.queries) / 2 / scales.sums), batch.delta)
 
 
-def _cube(batch: Batch) -> Law:
+def _cube(batch: Batch) -> CubeNoise:
     # As of counts, for values that fill [0, 1] and different models; of others the noise is smaller.
-    scales = cube_scales(batch.queries, batch.epsilon, size_known=batch.size_known)
-    return CubeNoise((1 / batch.n0 + 1 / batch.n1) * scales.scale / 2, scales.sides)
+    law = cube_scales(batch.queries, batch.epsilon, size_known=batch.size_known).law
+    return replace(law, scale=(1 / batch.n0 + 1 / batch.n1) * law.scale / 2)
+
+
+def _low_rank(batch: Batch) -> Law:
+    # That of models that have nothing in common, of sizes of all kinds: of others the predictions say how much less.
+    return replace(_cube(batch), stair=0.0)
 
 
 def _cells(batch: Batch) -> Law:
@@ -306,8 +311,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     ),
     "low-rank": MechanismLaw(
         noise_on="directions",
-        # That of models that have nothing in common: of others the predictions say how much less it is.
-        error=_cube,
+        error=_low_rank,
         counts_on_groups=False,
         interval=Interval(),
         recommendable=True,

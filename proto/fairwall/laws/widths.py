@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch, Stratum
 from fairwall.laws.counts import gaussian_scales, laplace_scales
-from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
+from fairwall.laws.cube import coordinates, cube_scales
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.low_rank import best_split
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
@@ -114,7 +114,7 @@ def noise_on_sums(
     if MECHANISM_LAWS[mechanism].noise_on == "cube":
         told = coordinates(values, 2.0**-20)
         cube = cube_scales(len(told.steps), epsilon)
-        of_one = size_of(CubeNoise(cube.scale, max(cube.sides, 1))) ** 2
+        of_one = size_of(cube.law) ** 2
         of_size = of_one if cube.size is None else size_of(Laplace(cube.size)) ** 2
         return of_size, told.halves**2 * of_one + (means - told.centres) ** 2 * of_size
     if MECHANISM_LAWS[mechanism].noise_on == "directions":

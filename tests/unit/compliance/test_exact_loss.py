@@ -2,7 +2,7 @@
 
 **Why flips are enough.** Whatever these release are whole numbers of steps, linear in who is disadvantaged, and noise
 whose law depends on nothing secret: P(z steps) ~ exp(-|z| step / scale), |z| the sum of the numbers' sizes for Laplace
-noise and the largest for a cube's. The largest log-ratio of two databases is therefore how far apart their numbers are,
+noise and the largest for a cube's, in whole stairs for a staircase's. The largest log-ratio of two databases is therefore how far apart their numbers are,
 times step / scale, and it is reached, far out. By linearity what one flip moves is the same whoever else is
 disadvantaged. So all pairs of neighbours among the 2^n databases are covered by n flips in the mechanism itself; that
 the numbers are linear is looked at with other databases. Arithmetic is with fractions, and epsilon the
@@ -49,22 +49,28 @@ class Watch:
     noise: Noise
     most: int | None = None
     laws: list[tuple[str, Fraction]] = field(default_factory=list)
+    stairs: list[tuple[int, int]] = field(default_factory=list)
+    """A cube's least size, and how far apart its sizes are: 0 and 1 for sizes of all kinds."""
+
     steps: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def _ask(self, law: str, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    def _ask(
+        self, law: str, values: NDArray[np.float64], scale: float, step: float, *least: int
+    ) -> NDArray[np.float64]:
         if scale:  # what is only put on a grid has been released
+            self.stairs.append((least[0], int(1 / step)) if any(least) else (0, 1))
             self.laws.append((law, Fraction(step) / Fraction(scale)))
             self.steps.append(np.rint(np.asarray(values) / step).astype(np.int64))
             if len(self.laws) == self.most:
                 raise EnoughError
-        found: NDArray[np.float64] = getattr(self.noise, law)(values, scale, step)
+        found: NDArray[np.float64] = getattr(self.noise, law)(values, scale, step, *least)
         return found
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         return self._ask("laplace", values, scale, step)
 
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        return self._ask("cube", values, scale, step)
+    def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
+        return self._ask("cube", values, scale, step, least)
 
 
 def worst_loss(name: str, question: Question, epsilon: float, facts: Facts = NO_FACTS) -> Fraction:
@@ -85,11 +91,12 @@ def worst_loss(name: str, question: Question, epsilon: float, facts: Facts = NO_
         groups[person] ^= 1
         there = drawn(len(here.laws))
         groups[person] ^= 1
-        assert there.laws == here.laws
+        assert (there.laws, there.stairs) == (here.laws, here.stairs)
         moved = [b - a for a, b in zip(here.steps, there.steps, strict=True)]
         farthest = (
-            int(np.abs(of).max() if law == "cube" else np.abs(of).sum())
-            for (law, _), of in zip(here.laws, moved, strict=True)
+            # By whole stairs: `test_laws_cube` enumerates what one costs.
+            -(-int(np.abs(of).max()) // apart) * apart if law == "cube" else int(np.abs(of).sum())
+            for (law, _), (_, apart), of in zip(here.laws, here.stairs, moved, strict=True)
         )
         worst = max(worst, sum((far * rate for far, (_, rate) in zip(farthest, here.laws, strict=True)), Fraction(0)))
         columns.append(np.concatenate(moved))
@@ -98,7 +105,7 @@ def worst_loss(name: str, question: Question, epsilon: float, facts: Facts = NO_
         groups[:] = generator.integers(0, 2, len(groups))
         groups[:2] = 0, 1  # no group is empty
         there = drawn(len(here.laws))
-        assert there.laws == here.laws
+        assert (there.laws, there.stairs) == (here.laws, here.stairs)
         expected = np.concatenate(here.steps) + np.array(columns).T @ (groups != before)
         assert np.concatenate(there.steps).tolist() == expected.tolist()
         groups[:] = before

@@ -222,8 +222,8 @@ class Told(Seeded):
     def gaussian(self, values, sigma, step):
         return super().gaussian(np.full(np.shape(values), 7.0), sigma, step)
 
-    def cube(self, values, scale, step):
-        return super().cube(np.full(np.shape(values), 7.0), scale, step)
+    def cube(self, values, scale, step, least=0):
+        return super().cube(np.full(np.shape(values), 7.0), scale, step, least)
 
 
 @pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_sum"])
