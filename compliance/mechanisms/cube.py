@@ -107,7 +107,7 @@ def drawn_law(scale: float, sides: int, step: float) -> CubeNoise:
 
 
 def least_size(law: CubeNoise, step: float) -> int:
-    """Return how many steps the least size of a staircase has, where one person moves by 1; 0 for sizes of all kinds."""
+    """Return how many steps a staircase's least size has, where one person moves by 1; 0 for sizes of all kinds."""
     return max(1, round(law.gamma / step)) if law.stair else 0
 
 

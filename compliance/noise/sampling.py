@@ -325,7 +325,7 @@ def _cube_size(rate: Fraction, sides: int, apart: int = 1, least: int = 0) -> in
     together = _TRIED if least else 1
     while True:
         for drawn in geometric(rate, together * (sides + 1)).reshape(together, -1).sum(axis=1).tolist():
-            size = least + drawn * apart
+            size: int = least + drawn * apart
             if all(secrets.randbelow(c * (drawn + j)) < 2 * size + 1 for j, c in enumerate(coins, start=1)):
                 return size
 

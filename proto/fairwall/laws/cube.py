@@ -55,13 +55,13 @@ moves a coordinate by, g a whole number from 1 to L, and T only one of T_k = g +
     P(k) ~ e^(-eps k) (2 T_k + 1)^d,    so that    P(z) ~ sum over T_k >= M of e^(-eps k) ~ e^(-eps k(M)),
 
 k(M) the least k with T_k >= M = max |z|. One person moves M by at most L steps, and so k(M) by at most one: the loss is
-at most eps, and eps from M = g to g + 1. (Were sizes less than L apart, k(M) would move by two at times.) Of one side it
-is the staircase mechanism of Geng and Viswanath (ISIT 2014). In units of what a person moves by, with gamma = g/L, T is
-gamma + k and P(k) ~ e^(-eps k) (gamma + k)^d.
+at most eps, and eps from M = g to g + 1. (Were sizes less than L apart, k(M) would move by two at times.) Of one side
+it is the staircase mechanism of Geng and Viswanath (ISIT 2014). In units of what a person moves by, with gamma = g/L, T
+is gamma + k and P(k) ~ e^(-eps k) (gamma + k)^d.
 
 gamma is a function of d and epsilon, which are public: of the multiples of 1/32 the one with the least mean of median
-and root mean square, which is by what `fairwall.laws.standings` ranks. With it, that mean is less than with all sizes
-by a factor of (eps = 1, 2, 3, 5, 7)
+and root mean square, which is by what `fairwall.laws.standings` ranks; but for those of which draws would take long.
+With it, that mean is less than with all sizes by a factor of (eps = 1, 2, 3, 5, 7)
 
     1.06, 1.25, 1.37, 1.81, 2.60 for d = 1,    1.01, 1.09, 1.17, 1.39, 1.79 for 2,    1.01, 1.04, 1.08, 1.22, 1.48 for 3
 
@@ -99,8 +99,8 @@ STAIRS = 3
 _WORTH, _NO_STAIR = 1.03, 0.5
 """How many times less the noise must be for that; at this epsilon it is not yet."""
 
-_GAMMAS = (np.arange(1, 33) / 32).tolist()
-"""What gamma may be."""
+_GAMMAS, _KEPT = (np.arange(1, 33) / 32).tolist(), 1 / 4000
+"""What gamma may be, where so many of all sizes that are drawn are kept: a draw takes some milliseconds at most."""
 
 _NEGLIGIBLE = 60.0
 """Of sizes this number of scales farther out than the least nothing is seen."""
@@ -225,8 +225,8 @@ class CubeNoise(Scaled):
         super().__post_init__()
         if self.sides < 1:
             raise ValueError("a cube has at least one side")
-        if not 0 <= self.stair < math.inf:
-            raise ValueError("a stair must be a finite number of at least 0")
+        if not 0 <= self.stair < math.inf or (self.stair and self.sides > STAIRS):
+            raise ValueError(f"a stair is a finite number of at least 0, and 0 for more than {STAIRS} sides")
 
     @property
     def gamma(self) -> float:
@@ -342,7 +342,8 @@ def _best_stairs(sides: int, stair: float) -> tuple[float, float, _Stairs]:
     def error(law: _Stairs | CubeNoise) -> float:
         return (law.reach(0.5) + math.sqrt(law.variance())) / 2
 
-    found = [(gamma, _stairs(sides, stair, gamma)) for gamma in _GAMMAS]
+    enough = [gamma for gamma in _GAMMAS if gamma**sides / math.factorial(sides) >= _KEPT]
+    found = [(gamma, _stairs(sides, stair, gamma)) for gamma in enough]
     gamma, best = min(found, key=lambda each: error(each[1]))
     return gamma, error(CubeNoise(1.0, sides)) / error(best), best
 

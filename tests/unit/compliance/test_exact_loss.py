@@ -2,11 +2,11 @@
 
 **Why flips are enough.** Whatever these release are whole numbers of steps, linear in who is disadvantaged, and noise
 whose law depends on nothing secret: P(z steps) ~ exp(-|z| step / scale), |z| the sum of the numbers' sizes for Laplace
-noise and the largest for a cube's, in whole stairs for a staircase's. The largest log-ratio of two databases is therefore how far apart their numbers are,
-times step / scale, and it is reached, far out. By linearity what one flip moves is the same whoever else is
-disadvantaged. So all pairs of neighbours among the 2^n databases are covered by n flips in the mechanism itself; that
-the numbers are linear is looked at with other databases. Arithmetic is with fractions, and epsilon the
-decimal that is charged, of which float64 has no exact number.
+noise and the largest for a cube's, in whole stairs for a staircase's. The largest log-ratio of two databases is
+therefore how far apart their numbers are, times step / scale, and it is reached. By linearity what one flip moves is
+the same whoever else is disadvantaged. So all pairs of neighbours among the 2^n databases are covered by n flips in the
+mechanism itself; that the numbers are linear is looked at with other databases. Arithmetic is with fractions, and
+epsilon the decimal that is charged, of which float64 has no exact number.
 """
 
 from __future__ import annotations
