@@ -16,6 +16,7 @@ class Asked:
     values: NDArray[np.float64]
     scale: float
     step: float
+    least: int = 0
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Spy:
         return self.noise.cauchy(values, scale, step)
 
     def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
-        self.asked.append(Asked("cube", values, scale, step))
+        self.asked.append(Asked("cube", values, scale, step, least))
         return self.noise.cube(values, scale, step, least)
 
     def __getattr__(self, name: str) -> object:

@@ -234,12 +234,16 @@ class NoisySizes(Words):
         require_nothing_depends(batches)
 
     def _ends(self, mechanism: str, delta: float, size: int, n0: int) -> tuple[float, float]:
-        if mechanism in ("counts-gaussian", "cube", "low-rank"):
+        ends = np.array([size - n0 - 0.5, size - n0 + 0.5])
+        if mechanism == "cube":
+            low, high = cube_scales(0, self.epsilon).law.distribution(ends)
+            return float(low), float(high)
+        if mechanism in ("counts-gaussian", "low-rank"):
             # A cube of N0 alone is Laplace.
             promised: Known = Laplace(1 / self.epsilon)
             if mechanism == "counts-gaussian":
                 promised = Gaussian(gaussian_scales(1, gaussian_multiplier(self.epsilon, delta)).size)
-            low, high = cdf(np.array([size - n0 - 0.5, size - n0 + 0.5]), promised)
+            low, high = cdf(ends, promised)
             return float(low), float(high)
         rate = math.exp(-1 / laplace_scales(1, self.epsilon).size)
         return _geometric(size - n0 - 1, rate), _geometric(size - n0, rate)

@@ -71,6 +71,8 @@ LAWS: list[tuple[Additive, Additive]] = [
     (Gaussian(2.0), Gaussian(3.0)),
     (Laplace(0.7), CubeNoise(0.2, 30)),
     (CubeNoise(0.3, 3), CubeNoise(1.0, 4)),
+    (CubeNoise(1 / 3, 2, 3.0), CubeNoise(1 / 3, 1, 3.0)),
+    (CubeNoise(0.2, 3, 5.0), CubeNoise(0.2, 2, 5.0)),
 ]
 WORLDS = [
     (60, 9, (0.3, 0.3)),

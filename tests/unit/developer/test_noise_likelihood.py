@@ -200,14 +200,18 @@ def test_smeared_densities_and_their_slopes(law: Law, variance: float) -> None:
     assert h == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-3, abs=1e-3 / variance)
 
 
-@pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3), CubeNoise(0.3, 7)])
+@pytest.mark.parametrize(
+    "law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3), CubeNoise(0.3, 7), CubeNoise(0.3, 2, 3.0)]
+)
 def test_smeared_stays_finite(law: Law) -> None:
     r = np.array([-1e9, -1e3, 0.0, 1e-9, 50.0, 1e6])
     for variance in (1e-10, 1e-3, 1.0, 1e6):
         assert all(np.isfinite(part).all() for part in smeared(law, r, np.full(r.size, variance)))
 
 
-@pytest.mark.parametrize("law", [CubeNoise(0.3, 1), CubeNoise(0.1, 4), CubeNoise(0.05, 60)])
+@pytest.mark.parametrize(
+    "law", [CubeNoise(0.3, 1), CubeNoise(0.1, 4), CubeNoise(0.05, 60), CubeNoise(1 / 3, 2, 3.0), CubeNoise(0.2, 1, 5.0)]
+)
 @pytest.mark.parametrize("variance", [1e-3, 0.1, 4.0])
 def test_a_cubes_smeared_density_and_its_slopes(law: CubeNoise, variance: float) -> None:
     r, t = law.scale * law.sides * np.array([-1.2, -0.9, -0.2, 0.0, 0.05, 0.5, 1.1]), math.sqrt(variance)
