@@ -40,8 +40,8 @@ def played(mechanism: str, n: int, n0: int, queries: int, epsilon: float, trials
             error = law.sample(rng, queries)
         else:
             scales = cube_scales(queries, epsilon)
-            law = CubeNoise(scales.scale / 2, scales.sides)
-            size = rng.gamma(law.sides + 1, law.scale)
+            law = replace(scales.law, scale=scales.scale / 2)
+            size = float(law.draw_sizes(rng, 1)[0])
             error = rng.uniform(-size, size, queries)
         noise = replace(law, scale=law.scale * c)
         evidence = Evidence(rows, -c * ((rows - 0.5) @ z + error), n0, n - n0, noise, None, rng)
@@ -54,7 +54,14 @@ def played(mechanism: str, n: int, n0: int, queries: int, epsilon: float, trials
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("mechanism", "n", "queries", "epsilon"),
-    [("counts", 100, 2, 1.0), ("counts", 100, 10, 5.0), ("cube", 100, 4, 1.0), ("counts", 400, 16, 5.0)],
+    [
+        ("counts", 100, 2, 1.0),
+        ("counts", 100, 10, 5.0),
+        ("cube", 100, 4, 1.0),
+        ("counts", 400, 16, 5.0),
+        ("cube", 100, 2, 3.0),
+        ("cube", 60, 1, 5.0),
+    ],
 )
 def test_attacks_that_are_played_reveal_as_much(mechanism: str, n: int, queries: int, epsilon: float) -> None:
     found, deviation = played(mechanism, n, n // 10, queries, epsilon, 300)
