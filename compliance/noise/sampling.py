@@ -320,13 +320,13 @@ def _in_half_disk(at: int, per: int, denominator: int) -> int | None:
 
 def _cube_size(rate: Fraction, sides: int, apart: int = 1, least: int = 0) -> int:
     """Draw T = least + k apart with P(k) ~ e^(-rate k) (2T+1)^sides: see `fairwall.laws.cube`."""
-    coins = [max(2 * apart, -(-(2 * least + 1) // j)) for j in range(1, sides + 1)]
+    coin = max(2 * apart, 2 * least + 1)
     # Of a staircase's few are kept: many are drawn at once.
     together = _TRIED if least else 1
     while True:
         for drawn in geometric(rate, together * (sides + 1)).reshape(together, -1).sum(axis=1).tolist():
             size: int = least + drawn * apart
-            if all(secrets.randbelow(c * (drawn + j)) < 2 * size + 1 for j, c in enumerate(coins, start=1)):
+            if all(secrets.randbelow(coin * (drawn + k)) < 2 * size + 1 for k in range(1, sides + 1)):
                 return size
 
 

@@ -70,9 +70,8 @@ Staircases are taken for up to `STAIRS` sides and where that factor is at least 
     P(|X| > x) = sum over T_k > x of w_k (1 - x/T_k),    density sum over T_k >= x of w_k / (2 T_k),    E[T^2]/3.
 
 **Drawing k.** A sum G of d+1 geometric numbers of ratio e^-eps has P(G = k) ~ e^(-eps k) (k+1)...(k+d). Keep it with d
-coins of whole odds (2 T_k + 1) / (c_j (k+j)), j = 1..d. With c_j = max(2L, ceil((2g+1)/j)) each is a probability, as
-2g + 1 <= c_j j and 2L <= c_j. g = 0, L = 1 and c_j = 2 are the coins for sizes of all kinds. About gamma^d / d! of all
-are kept.
+coins of whole odds (2 T_k + 1) / (c (k+j)), j = 1..d, c = max(2L, 2g+1): probabilities, as 2g + 1 <= c j and 2L <= c.
+(g = 0 and L = 1 are sizes of all kinds.) At a large epsilon about gamma^d / d! of all are kept.
 """
 
 from __future__ import annotations
