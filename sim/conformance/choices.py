@@ -263,6 +263,8 @@ class NoisySums(Words):
     metrics: tuple[str, ...] = ("sp", "eo", "fpr", "oad")
     calls: int = Field(default=40, ge=1)
     each: float = 64.0
+    models: tuple[int, ...] = (1, 1, 2, 5, 20, 50, 129, 200, 300)
+    name: str = "sums"
 
     def run(self, world: World) -> None:
         """Ask, and look at the noise."""
@@ -272,14 +274,14 @@ class NoisySums(Words):
             for metric in self.metrics:
                 _ask(world, _alike(world, 1), f"buys-{metric}", caller=caller, metric=metric, epsilon=2.0**19)
         for number in range(self.calls):
-            models = int(rng.choice([1, 1, 2, 5, 20, 50, 129, 200, 300]))
+            models = int(rng.choice(self.models))
             metric, caller = str(rng.choice(self.metrics)), str(rng.choice(self.callers))
             squares = about.mechanism == "counts-gaussian"
             epsilon = self.each * (math.ceil(math.sqrt(models)) if squares else models)
             rows = 0.25 + rng.random((models, about.people)) / 2
             if about.mechanism == "low-rank" and number % 2:
                 rows = 0.25 + (rng.random(about.people) + rows / 10) / 2.2  # which have much in common
-            seen = _ask(world, rows, f"sums-{number}", caller=caller, metric=metric, epsilon=epsilon)
+            seen = _ask(world, rows, f"{self.name}-{number}", caller=caller, metric=metric, epsilon=epsilon)
             answers = _gaps(seen)
             exact = law.exact_gaps(people, metric, rows)
             inside = stratum(metric, people.labels)
