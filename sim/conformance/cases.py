@@ -23,7 +23,8 @@ class Case(Words):
 
     Its sentence is of a page in docs/, word for word: what is tested. Its subject is its file's name. With `accounts`
     it is watched what callers have left, as in every case but those that test it otherwise. It is put to each of the
-    `services`, one after another: what it says of audits it says of all of them (`sim.conformance.services`).
+    `services`, one after another: what it says of audits it says of all of them (`sim.conformance.services`). Each step
+    is, or, where services are looked at `apart`, the whole case.
     """
 
     number: str = Field(pattern=r"^[A-Z][0-9]{3}$")
@@ -33,6 +34,7 @@ class Case(Words):
     deployment: str = "main"
     accounts: bool = True
     services: tuple[Service, ...] = ("audit",)
+    apart: bool = False
     steps: tuple[Step, ...] = Field(min_length=1)
 
 

@@ -132,6 +132,7 @@ class Ledger(Words):
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(ledger, copy)
             return
+        world.changed.add(world.deployment)  # it may not start again like this
         for name, folder in folders.items():
             if name == "ledger" or self.act == "lose all":
                 shutil.rmtree(folder, ignore_errors=True)

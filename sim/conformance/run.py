@@ -95,7 +95,7 @@ def _course(subject: Subject, server: str, case: Case, nonce: str) -> _Course:
 
     Where calls are held, of which there may be so many, the services take the whole case in turn.
     """
-    whole = any(isinstance(step, Hold) for step in case.steps)
+    whole = case.apart or any(isinstance(step, Hold) for step in case.steps)
     for services in [[service] for service in case.services] if whole else [list(case.services)]:
         world = World(subject, server, case.deployment, nonce, case.accounts, services[0])
         verdict, text = yield from _round(world, case, services)

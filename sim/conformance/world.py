@@ -172,7 +172,7 @@ class World:
         self._channels.clear()
 
     def put_back(self) -> None:
-        """Leave nothing of deployments whose policy the case has changed."""
+        """Leave nothing of deployments whose policy or ledger the case has changed."""
         while self.changed:
             self.subject.clear(self.changed.pop())
 

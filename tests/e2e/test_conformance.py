@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ import pytest
 from compliance.deployment import worth
 from compliance.deployment.policy.loading import load
 from compliance.deployment.policy.reading import read
+from fairwall.rpc.server import CALLS_PER_CALLER
 from sim.conformance import cases, held, kit, report, run, target
 from sim.conformance.errors import ConformanceError
 from sim.conformance.run import Outcome
@@ -294,6 +296,14 @@ def test_a_policy_stays_changed_while_other_checks_are_run(known: Target, tmp_pa
     own = [case for case in cases.read("compliance", [tmp_path]) if case.number in ("X901", "X902")]
     with Subject(known, OWN) as subject:
         assert broken(list(run.run(subject, "compliance", own))) == []
+
+
+def test_strangers_hold_more_calls_open_than_all_who_may_ask_have_together(known: Target) -> None:
+    """Else a server that gives strangers room has some left for those who may ask."""
+    (case,) = (case for case in cases.read("compliance") if case.number == "C711")
+    held_open = sum(step.calls for step in case.steps if isinstance(step, held.Hold))
+    policy = tomllib.loads((known.folder / known.deployments["main"].policy).read_text())
+    assert held_open > CALLS_PER_CALLER * (len(policy["developers"]) + 1)
 
 
 @pytest.mark.parametrize("kind", KINDS.values())

@@ -1,5 +1,7 @@
 """Adds the noise of epsilon 1 whatever was offered."""
 
+import sys
+
 from compliance.__main__ import main
 from compliance.mechanisms.laplace import LaplaceMechanism
 
@@ -11,4 +13,5 @@ LaplaceMechanism.release = lambda self, question, facts, _, delta, noise: sound(
 )
 
 if __name__ == "__main__":
+    sys.argv.append("--even-if-worthless")
     main()

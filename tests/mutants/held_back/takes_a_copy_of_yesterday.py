@@ -9,7 +9,7 @@ sound = Ledger._check_seal
 
 
 def check(self):
-    sealed = self._seal.read()
+    sealed = self._seal and self._seal.read()
     if sealed and sealed.sequence == self._books.head.sequence + 1:
         self._seal.begin(self._books.head)
     sound(self)

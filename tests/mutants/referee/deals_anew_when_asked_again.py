@@ -3,7 +3,7 @@
 import numpy as np
 
 from sim.conformance.reference_referee import main
-from sim.games.reveal import referee
+from sim.games import referee
 
 KILLED_BY = "R106"
 

@@ -52,6 +52,18 @@ def told(code: str, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize(("mode", "name"), [(None, "OFF"), ("AUTO", "AUTO"), ("COMPATIBLE", "COMPATIBLE")])
+def test_the_mode_of_pytorch_s_library_is_told_by_its_name(
+    mode: str | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.delenv("MKL_CBWR", raising=False)
+    numerics = told("import torch\nprint(json.dumps(kernels.in_use()))", **({"MKL_CBWR": mode} if mode else {}))
+    if "unknown" in numerics["kernels of torch"]:
+        pytest.skip("this PyTorch has no MKL")
+    assert numerics["kernels of torch"].endswith(f"MKL {name}")
+
+
 @FIXED
 def test_a_caller_chooses_no_kernels() -> None:
     numerics = told("kernels.fix()\nimport numpy\nprint(json.dumps(kernels.in_use()))", **CHOSEN)
