@@ -326,3 +326,17 @@ def test_whatever_a_model_predicts_its_interval_is_one(name: str, metric: str) -
             noise = Seeded(np.random.default_rng(draw))
             for low, high in ends_of(MECHANISMS[name].release(question, NO_FACTS, epsilon, delta, noise)):
                 assert (low <= high).all()
+
+
+@pytest.mark.parametrize("name", ["counts", "cube"])
+def test_precision_of_a_model_that_names_nobody_is_known_and_of_one_that_names_one_is_not(name: str) -> None:
+    groups = np.repeat([0, 1], [8, 52]).astype(np.uint8)
+    records = Records((np.arange(60) % 2).astype(np.uint8), groups, ("ppv",))
+    rows = np.zeros((3, 60))
+    rows[1, 20] = rows[2, ::3] = 1
+    released = MECHANISMS[name].release(
+        Question("ppv", rows, records), NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(1))
+    )
+    (low, high), _ = ends_of(released)
+    assert (low[0], high[0]) == (0.0, 0.0)
+    assert (high - low)[1:].min() > 0.5
