@@ -50,7 +50,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     place = os.environ.get("CALLED")
     if place is None:
         return (yield)
-    _calling[:], began = [set()], time.monotonic()
+    _calling[:] = [set()]
+    began = time.monotonic()
     threading.settrace(_called)
     sys.settrace(_called)
     try:

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.tables.columns import by_dlpack
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
 from fairwall.wire.rows import RowsError, ids_of, value_of
@@ -216,7 +217,7 @@ def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
     except (pa.ArrowException, NotImplementedError):
         return None
     hashes = np.array([int.from_bytes(_of_value(each), "little") for each in distinct], np.uint64)
-    return None if _only_count(distinct, len(values)) else hashes[np.from_dlpack(coded.indices)]
+    return None if _only_count(distinct, len(values)) else hashes[by_dlpack(coded.indices)]
 
 
 def _of_value(written: bytes) -> bytes:

@@ -93,7 +93,8 @@ def _outcome(case: Case, end: tuple[Verdict, str], known: frozenset[str], began:
 def _course(subject: Subject, server: str, case: Case, nonce: str) -> _Course:
     """Put a case to all of its services that the server has, each step to one after another.
 
-    Where calls are held, of which there may be so many, the services take the whole case in turn.
+    Where calls are held, of which there may be so many, and where the case says so, the services take the whole case in
+    turn.
     """
     whole = case.apart or any(isinstance(step, Hold) for step in case.steps)
     for services in [[service] for service in case.services] if whole else [list(case.services)]:

@@ -340,11 +340,11 @@ def _log_erfcx(z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _cube(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
-    wide = np.sqrt(variance) > _NARROW_BESIDE_SIZES * law.scale * math.sqrt(law.sides)
     if law.stair:
         return _cube_by_sizes(r, variance, law)
     if law.sides == 1:
         return smeared(Laplace(law.scale), r, variance)
+    wide = np.sqrt(variance) > _NARROW_BESIDE_SIZES * law.scale * math.sqrt(law.sides)
     found = np.empty((3, r.size))
     if wide.any():
         found[:, wide] = _cube_by_sizes(r[wide], variance[wide], law)

@@ -59,7 +59,7 @@ class Column:
         import pyarrow as pa
 
         values = self.values.cast(pa.float64(), safe=False).combine_chunks()
-        numbers = _by_dlpack(values.fill_null(math.nan) if values.null_count else values)
+        numbers = by_dlpack(values.fill_null(math.nan) if values.null_count else values)
         lacking = int((~np.isfinite(numbers)).sum())
         if lacking:
             raise DataError(
@@ -88,7 +88,7 @@ class Categories:
         rank = {value: code for code, value in enumerate(values)}
         codes = np.array([rank[value] for value in spelt], dtype=np.intp)
         types = frozenset(type(value) for value in distinct if value is not None)
-        return cls(column.where, values, codes[_by_dlpack(encoded.indices)], types)
+        return cls(column.where, values, codes[by_dlpack(encoded.indices)], types)
 
     def having(self, value: str) -> NDArray[np.bool_]:
         """Tell which rows have a value, and refuse one that no row has."""
@@ -122,7 +122,7 @@ class Categories:
         return f"its values are {_listed(self.values)}"
 
 
-def _by_dlpack(values: pa.Array) -> NDArray[Any]:
+def by_dlpack(values: pa.Array) -> NDArray[Any]:
     """Look at numbers without nulls; pyarrow's own way to NumPy imports pandas, a third of a server's start."""
     numbers: NDArray[Any] = np.from_dlpack(values)
     return numbers

@@ -131,6 +131,9 @@ def test_it_is_taken_where_it_is_worth_it_and_nowhere_else() -> None:
 def test_gamma_is_the_best_and_a_function_of_what_is_public() -> None:
     law = CubeNoise(1 / 3, 2, 3.0)
     assert CubeNoise(7.0, 2, 3.0).gamma == law.gamma == 0.3125
+    # Older ledgers are read by these: another choice needs another kind of fact (`compliance.mechanisms.counts`).
+    found = {(d, eps): CubeNoise(1 / eps, d, eps).gamma for d in (1, 2, 3) for eps in (1.0, 2.0, 3.0, 5.0, 7.0)}
+    assert [32 * gamma for gamma in found.values()] == [18, 5, 9, 3, 2, 4, 22, 10, 9, 4, 30, 24, 17, 17, 8]
     # For one side and the mean size the best gamma is known, 1/(1 + e^(epsilon/2)); this is by another measure.
     assert CubeNoise(0.2, 1, 5.0).gamma == pytest.approx(1 / (1 + math.exp(2.5)), abs=1 / 32)
     with pytest.raises(ValueError, match="stair"):
