@@ -15,8 +15,10 @@ import numpy as np
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from compliance.ledger.entries import Entry
-from compliance.ledger.file import inspect
+from compliance.ledger import Ledger
+from compliance.ledger.accountant import Loss
+from compliance.ledger.entries import LOST, Entry, Reply, Request
+from compliance.ledger.place import inspect
 from fairwall.client import AuditClient
 from fairwall.rpc import channel, identity
 from sim.deployment.certificates import write
@@ -97,7 +99,7 @@ class Deployment:
 
     def entries(self) -> dict[tuple[str, str], Entry]:
         """What was charged, by developer and request id: the chain is whole, no id stands twice, the sum is right."""
-        found = inspect(self.folder / "ledger" / "ledger.sqlite")
+        (found,) = inspect(self.folder / "ledger" / "ledger.sqlite")
         assert found.fault == ""
         charged = [record for record in found.records if isinstance(record, Entry)]
         entries = {(entry.request.developer, entry.request.request_id): entry for entry in charged}
@@ -152,3 +154,11 @@ def _free_port() -> int:
             probe.bind(("127.0.0.1", port))
             return port
     raise AssertionError("no free port")
+
+
+def write_off(ledger: Ledger, dataset: str, loss: Loss) -> None:
+    """Charge what was lost with an older copy of a ledger, as `restore` does."""
+    with ledger._held(dataset) as held:
+        asked = Request(dataset, LOST, "lost", b"", LOST, LOST, held.books.neighbours[dataset], loss)
+        ledger._charge(held, asked, Reply(b""))
+    ledger._seal_head(dataset)

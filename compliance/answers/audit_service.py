@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case, intervals_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
-from compliance.ledger.file import LedgerUnavailable
+from compliance.ledger.store import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer

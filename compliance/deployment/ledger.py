@@ -12,8 +12,8 @@ from compliance.deployment.policy.schema import DeploymentSection, Policies
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.entries import Account, LedgerError, Served
-from compliance.ledger.file import inspect
 from compliance.ledger.head import Seal, load_key
+from compliance.ledger.place import inspect
 
 LOG = logging.getLogger(__name__)
 
@@ -71,7 +71,8 @@ def check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
         raise LedgerError(
             f"{key}: is missing, with which {place.ledger} and its head {place.seal} were made: bring it back"
         )
-    empty = not place.seal.exists() and not (_is_written(place.ledger) and inspect(place.ledger).records)
+    written = _is_written(place.ledger) and any(each.records for each in inspect(place.ledger))
+    empty = not place.seal.exists() and not written
     if empty and key.exists() and not new:
         raise LedgerError(
             f"{place.ledger}: the ledger and its head {place.seal} are gone, but there is {key}, which is made with "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from compliance.ledger import Ledger
 from compliance.ledger.entries import LedgerError
-from compliance.ledger.file import LedgerUnavailable
+from compliance.ledger.store import LedgerUnavailable
 from fairwall.errors import UserError
 from fairwall.rpc import journal
 

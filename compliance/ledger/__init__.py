@@ -8,21 +8,18 @@ so that an old copy of the ledger is known for one.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import sqlite3
+import secrets
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from compliance.ledger import file
-from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours
+from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import (
-    LOST,
     Account,
     Admission,
     Books,
@@ -38,12 +35,14 @@ from compliance.ledger.entries import (
     link,
     mac,
 )
-from compliance.ledger.file import LedgerUnavailable
 from compliance.ledger.head import Head, Seal, SealError
+from compliance.ledger.place import Place, open_store
+from compliance.ledger.store import LedgerUnavailable, Session
 from compliance.ledger.turns import Turns
 from compliance.records.same_people import shared
 from fairwall.rpc import journal
 from fairwall.rpc.errors import Refusal
+from fairwall.rpc.quota import DAY_SECONDS
 from fairwall.wire.v1 import error_pb2
 
 _Record = TypeVar("_Record", Terms, Admission, Entry)
@@ -57,49 +56,75 @@ The rest is what `compliance.records.same_people` compares; records of older ser
 
 @dataclasses.dataclass(frozen=True)
 class _Covered:
-    """A request that is not answered yet: the facts it may use, and where the ledger stood when its charge fitted."""
+    """A request that is not answered yet: the facts it may use, and where its chain stood when its charge fitted."""
 
     facts: tuple[bytes, ...]
     head: Head
 
 
-class Ledger:
-    """The ledger of a compliance service; any number of threads and processes may use one file.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Chain:
+    """A chain as this process knows it.
 
     Parameters
     ----------
-    path : Path, optional
-        The SQLite file, made where there is none; on a local disk. Without it the ledger lives in memory, for a game.
+    lock : Lock
+        Held while the books are written or read. Of two threads that take one chain for theirs, since a store lets go
+        of it when it loses a connection, the first is heard no more; but it may be counting yet.
+    seal : Seal or None
+        Of this chain alone.
+    """
+
+    name: str
+    books: Books
+    lock: threading.Lock
+    seal: Seal | None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Held:
+    """A chain that is held, its books up to date, and the transaction that holds it."""
+
+    session: Session
+    chain: _Chain
+
+    @property
+    def books(self) -> Books:
+        """What its records add up to."""
+        return self.chain.books
+
+
+class Ledger:
+    """The ledger of a compliance service; any number of threads and processes may use one store.
+
+    Parameters
+    ----------
+    place : Path or str, optional
+        A SQLite file, made where there is none, on a local disk; or the URL of a PostgreSQL database. Without it the
+        ledger lives in memory, for a game.
     seal : Seal, optional
         Without it an old copy of the ledger passes for the ledger, and so does one that anybody wrote.
 
     Raises
     ------
     LedgerError
-        If the file is no ledger, its chain is broken, or it is not the one that was sealed last.
+        If the place holds no ledger, a chain is broken, or it is not the one that was sealed last.
     LedgerUnavailable
         If it cannot be read or written now.
     """
 
-    def __init__(self, path: Path | None = None, seal: Seal | None = None) -> None:
-        if path and seal and seal.path.resolve().is_relative_to(path.resolve().parent):
-            raise LedgerError(
-                f"{seal.path}: inside the ledger's folder, whose backups would hold it: keep the head elsewhere"
-            )
-        self._name = str(path or "the ledger in memory")
+    def __init__(self, place: Place | None = None, seal: Seal | None = None) -> None:
+        if isinstance(place, Path):
+            _check_place(place, seal)
         self._seal = seal
         self._key = self.derived_key("records")
-        self._lock = threading.Lock()
         self._turns = Turns()
-        with file.explained(self._name):
-            self._check_lost(path)
-            self._db = file.connect(path)
-        self.close = weakref.finalize(self, self._db.close)
+        self._chains: dict[str, _Chain] = {}
+        self._store = open_store(place)
+        self.close = weakref.finalize(self, self._store.close)
         """Closes the ledger; to call it is not necessary, and nothing else may be called after it."""
         try:
-            with file.explained(self._name):
-                self._books = Books(file.genesis_of(self._db), self._key)
-            with self._transaction():
+            with self._all_held():
                 pass
         except BaseException:
             self.close()
@@ -122,10 +147,9 @@ class Ledger:
             not counted in another. If the name stands for other data, or another one for these people's.
         LedgerUnavailable
         """
-        with self._transaction():
-            self._check(Account(dataset, neighbours, budget, data))
-            self._agree(dataset, "", neighbours, budget, data)
-        self._seal_head()
+        while not self._set_budget(Account(dataset, neighbours, budget, data)):
+            pass  # its chain has begun: the record comes once where that begins is sealed
+        self._seal_head(dataset)
 
     def check_budgets(self, accounts: Sequence[Account], served: Sequence[Served] = ()) -> None:
         """Refuse budgets of which one could not be set, and what could not be admitted; nothing is written.
@@ -134,12 +158,12 @@ class Ledger:
         ------
         LedgerError, LedgerUnavailable
         """
-        with self._transaction():
+        with self._all_held() as (_, held):
             for place, account in enumerate(accounts):
-                self._check(account)
+                self._check(account, held)
                 for other in accounts[:place]:
                     _check_people(account, other.dataset, other.neighbours, other.data)
-            self._check_groups(served)
+            _check_groups(served, held)
 
     def admit(self, policy: bytes, served: Sequence[Served]) -> None:
         """Record a policy that holds from now on; one that holds already adds nothing.
@@ -158,18 +182,20 @@ class Ledger:
             of smaller ones is not known.
         LedgerUnavailable
         """
-        with self._transaction():
-            self._check_groups(served)
+        with self._all_held() as (_, held):
+            _check_groups(served, held)
             named = {each.dataset: each.developers for each in served}
-            accounts = [(dataset, developer) for dataset, developer in self._books.accounts if dataset in named]
+            accounts = [account for each in held for account in each.books.accounts if account[0] in named]
         for dataset, developer in accounts:
             if developer and developer not in named[dataset]:
                 self.allocate(dataset, developer, 0.0)
-        with self._transaction():
-            last, number = self._books.admission, self._books.head.sequence + 1
-            if last is None or (last.policy, last.served) != (policy, tuple(served)):
-                self._append(Admission(number, policy, tuple(served), time.time(), b""))
-        self._seal_head()
+        with self._all_held() as (_, held):
+            for each in held:  # so that who holds one chain knows what holds for it
+                last, number = each.books.admission, each.books.head.sequence + 1
+                if last is None or (last.policy, last.served) != (policy, tuple(served)):
+                    self._append(each, Admission(number, policy, tuple(served), time.time(), b""))
+        with self._all_held():
+            pass
 
     def allocate(self, dataset: str, developer: str, epsilon: float, delta: float = 0.0) -> None:
         """Set a developer's share of a data set's budget, by the same rule; setting what holds changes nothing.
@@ -182,13 +208,13 @@ class Ledger:
             If the data set has no budget, or the developer no name.
         LedgerUnavailable
         """
-        with self._transaction():
-            whole = self._books.budget(dataset)
+        with self._held(dataset) as held:
+            whole = held.books.budget(dataset)
             if not whole or not developer:
                 raise LedgerError(f"data set {dataset}: set its budget before a developer's share of it")
             share = Budget(epsilon, delta, whole.rule)
-            self._agree(dataset, developer, self._books.neighbours[dataset], share)
-        self._seal_head()
+            self._agree(held, dataset, developer, held.books.neighbours[dataset], share)
+        self._seal_head(dataset)
 
     def stored(self, request: Request, room: Room) -> Entry | None:
         """Find what a developer who may have no new answer today has bought; None for one who may.
@@ -200,10 +226,10 @@ class Ledger:
         LedgerError, LedgerUnavailable
         """
         journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
-        with self._transaction():
-            if not self._books.is_day_full(request.developer, room.answers_a_day, time.time()):
+        with self._held(request.dataset) as held:
+            if not _is_day_full(held, request.developer, room.answers_a_day):
                 return None
-            entry = self._find(request)
+            entry = self._find(held, request)
         if entry is None:
             raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
         return entry
@@ -251,8 +277,9 @@ class Ledger:
         found = self._open(request, room)
         if isinstance(found, Entry):
             return found
-        with self._turns.turn(request.developer):
-            if found.head is not self._books.head:  # somebody was charged while this request waited
+        books = self._chains[self._store.chain_of(request.dataset)].books
+        with self._turns.turn(request.developer, self._store.turn(request.developer)):
+            if found.head is not books.head:  # somebody was charged while this request waited
                 found = self._open(request, room)
             while not isinstance(found, Entry):
                 reply = answer(found.facts)
@@ -260,31 +287,11 @@ class Ledger:
                     raise LedgerError(f"data set {request.dataset}: an answer that costs nothing has released anew")
                 entry = self._sell(request, reply, found, minimum_group, room)
                 if entry is not None:
-                    self._seal_head()
+                    self._seal_head(request.dataset)
                     journal.note(cost=request.loss.epsilon)
                     return entry
                 found = self._open(request, room)
         return found
-
-    def write_off(self, dataset: str, loss: Loss) -> Entry:
-        """Charge what was charged before and is not in the ledger any more, whether the budget covers it or not.
-
-        Nobody's share pays, since nobody knows whose did.
-
-        Raises
-        ------
-        LedgerError
-            If the data set has no budget.
-        LedgerUnavailable
-        """
-        with self._transaction():
-            relation = self._books.neighbours.get(dataset)
-            if relation is None:
-                raise LedgerError(f"data set {dataset}: it has no budget")
-            name = f"{dataset} after record {self._books.head.sequence}"
-            entry = self._charge(Request(dataset, LOST, name, b"", LOST, LOST, relation, loss), Reply(b""))
-        self._seal_head()
-        return entry
 
     def derived_key(self, purpose: str) -> bytes:
         """Derive a key for another purpose from the seal's; empty without a seal."""
@@ -298,39 +305,58 @@ class Ledger:
         LedgerUnavailable
             If it cannot be written.
         """
-        with self._transaction():
-            file.probe(self._db)
-            if self._seal is not None and self._books.head.sequence:
+        with self._held(next(iter(self._chains), "")) as held:
+            held.session.probe()
+            if held.chain.seal is not None and held.books.head.sequence:
                 try:
-                    self._seal.write(self._books.head)
+                    held.chain.seal.write(held.books.head)
                 except OSError as error:
                     raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
 
     def standing(self, dataset: str, developer: str = "") -> Standing:
         """Return how a data set stands, or a developer on it, the charges of other processes counted too."""
-        with self._transaction():
-            return self._books.standing(dataset, developer)
+        with self._held(dataset) as held:
+            return held.books.standing(dataset, developer)
 
     def remaining(self, dataset: str, developer: str) -> float:
         """Return the epsilon that a developer could be charged yet when the ledger was last looked at, by any call."""
-        with self._lock:
-            return self._books.remaining(dataset, developer)
+        chain = self._chains.get(self._store.chain_of(dataset))
+        if chain is None:
+            return 0.0
+        with chain.lock:
+            return chain.books.remaining(dataset, developer)
 
     def facts(self, dataset: str, developer: str) -> tuple[bytes, ...]:
         """Return the facts that a developer's charges on a data set have paid for, in order."""
-        with self._transaction():
-            return self._books.facts(dataset, developer)
+        with self._held(dataset) as held:
+            return held.books.facts(dataset, developer)
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """Return what was charged to a data set, in order."""
-        with self._transaction():
-            return file.entries(self._db, dataset)
+        with self._held(dataset) as held:
+            return held.session.entries(dataset)
 
-    def _find(self, request: Request) -> Entry | None:
-        entry = file.find(self._db, request.developer, request.request_id)
-        if entry is None:
+    def _set_budget(self, account: Account) -> bool:
+        """Set a budget; or, where there is none to record it on, begin its chain, and return False."""
+        with self._all_held() as (session, held):
+            self._check(account, held)
+            name = self._store.chain_of(account.dataset)
+            for each in held:
+                if each.chain.name == name:
+                    self._agree(each, account.dataset, "", account.neighbours, account.budget, account.data)
+                    return True
+            sealed = _sealed(self._seal.of(name)) if self._seal else None
+            if sealed is not None:
+                raise LedgerError(_old_copy(0, sealed.sequence))
+            session.begin(name, secrets.token_bytes(32))
+        return False
+
+    def _find(self, held: _Held, request: Request) -> Entry | None:
+        found = held.session.find(request.developer, request.request_id)
+        if found is None:
             return None
-        if self._key and not is_genuine(entry, file.chain_at(self._db, entry.sequence - 1), self._key):
+        entry, before = found
+        if self._key and not is_genuine(entry, before, self._key):
             raise LedgerError(f"record {entry.sequence} was changed: bring back an untouched copy of the ledger")
         if (entry.request.digest, entry.request.dataset) != (request.digest, request.dataset):
             raise Refusal(error_pb2.REASON_REQUEST_ID_REUSED)
@@ -338,38 +364,29 @@ class Ledger:
 
     def _open(self, request: Request, room: Room | None) -> Entry | _Covered:
         """Find what a request has bought; nothing yet, if its charge is covered and there is room."""
-        with self._transaction():
-            return self._find(request) or self._covered(request, room)
+        with self._held(request.dataset) as held:
+            return self._find(held, request) or self._covered(held, request, room)
 
     def _sell(
         self, request: Request, reply: Reply, found: _Covered, minimum_group: int, room: Room | None
     ) -> Entry | None:
         """Charge and store an answer, or find another process's; None where other facts hold than it was made from."""
-        with self._transaction():
-            same = found.head is self._books.head  # nobody was charged since: what was found holds
-            entry = None if same else self._find(request)
-            if entry is None and minimum_group > self._books.minimum_group.get(request.dataset, minimum_group):
+        with self._held(request.dataset) as held:
+            same = found.head is held.books.head  # nobody was charged since: what was found holds, but for the day's
+            entry = None if same else self._find(held, request)
+            if entry is None and minimum_group > held.books.minimum_group.get(request.dataset, minimum_group):
                 raise LedgerUnavailable(f"data set {request.dataset}: another policy holds since this was asked")
-            if entry is None and (same or self._covered(request, room).facts == found.facts):
-                self._check_room(request, reply.units, room)
-                entry = self._charge(request, reply)
+            if entry is None and same:
+                _check_day(held, request, room)
+            if entry is None and (same or self._covered(held, request, room).facts == found.facts):
+                _check_room(held, request, reply.units, room)
+                entry = self._charge(held, request, reply)
         return entry
 
-    def _check_room(self, request: Request, units: int, room: Room | None) -> None:
-        """Refuse a request for whose answer there is no room, by public numbers alone."""
-        short = self._books.short(request, units, room.epsilon) if room is not None else 0.0
-        if short and request.loss == FREE:
-            raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
-        if short:
-            raise Refusal(
-                error_pb2.AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_min=request.loss.epsilon + short)
-            )
-
-    def _covered(self, request: Request, room: Room | None) -> _Covered:
+    def _covered(self, held: _Held, request: Request, room: Room | None) -> _Covered:
         """Refuse a request whose charge is not covered, or for whose answer there is no room at all."""
-        if room is not None and self._books.is_day_full(request.developer, room.answers_a_day, time.time()):
-            raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
-        books = self._books
+        _check_day(held, request, room)
+        books = held.books
         relation = books.neighbours.get(request.dataset)
         if relation is None:
             raise LedgerError(f"data set {request.dataset}: it has no budget: set one")
@@ -384,135 +401,184 @@ class Ledger:
                     reason=error_pb2.REASON_BUDGET_EXHAUSTED, epsilon_remaining=left, epsilon_needed=needed
                 )
             )
-        self._check_room(request, 1, room)
+        _check_room(held, request, 1, room)
         return _Covered(books.facts(request.dataset, request.developer), books.head)
 
-    def _charge(self, request: Request, reply: Reply) -> Entry:
-        books = self._books
+    def _charge(self, held: _Held, request: Request, reply: Reply) -> Entry:
+        books = held.books
         return self._append(
-            Entry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")
+            held, Entry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")
         )
 
-    def _check(self, account: Account) -> None:
-        """Refuse a budget in other units, or for other data, than the name has stood for so far."""
-        books, dataset, budget = self._books, account.dataset, account.budget
-        present, relation = books.budget(dataset), books.neighbours.get(dataset)
-        if present and (present.rule, relation) != (budget.rule, account.neighbours):
-            raise LedgerError(
-                f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
-                f"{budget.rule} per {account.neighbours}: open another data set for other units"
-            )
-        if account.data and books.data.get(dataset, account.data)[:_BOUND_BYTES] != account.data[:_BOUND_BYTES]:
-            raise LedgerError(
-                f"data set {dataset}: this name stands for other data, whose charges it counts: give these another name"
-            )
-        for name, bound in books.data.items():
-            _check_people(account, name, books.neighbours[name], bound)
-
-    def _check_groups(self, served: Sequence[Served]) -> None:
-        """Refuse to admit smaller groups than charges have counted on."""
-        for each in served:
-            counted_on = self._books.counted_on.get(each.dataset, 1)
-            if each.minimum_group < counted_on:
+    def _check(self, account: Account, held: Sequence[_Held]) -> None:
+        """Refuse a budget in other units, or for other data, than the name has stood for; all chains are held."""
+        dataset, budget = account.dataset, account.budget
+        for books in (each.books for each in held):
+            present, relation = books.budget(dataset), books.neighbours.get(dataset)
+            if present and (present.rule, relation) != (budget.rule, account.neighbours):
                 raise LedgerError(
-                    f"data set {each.dataset}: data.minimum_group: must be at least {counted_on}, not "
-                    f"{each.minimum_group}: answers had noise for groups of so many, and lose more where one is smaller"
+                    f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
+                    f"{budget.rule} per {account.neighbours}: open another data set for other units"
                 )
+            if account.data and books.data.get(dataset, account.data)[:_BOUND_BYTES] != account.data[:_BOUND_BYTES]:
+                raise LedgerError(
+                    f"data set {dataset}: this name stands for other data, whose charges it counts: give these another "
+                    "name"
+                )
+            for name, bound in books.data.items():
+                _check_people(account, name, books.neighbours[name], bound)
 
-    def _agree(self, dataset: str, developer: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
-        books = self._books
+    def _agree(
+        self, held: _Held, dataset: str, developer: str, neighbours: Neighbours, budget: Budget, data: bytes = b""
+    ) -> None:
+        books = held.books
         known = len(data) <= len(books.data.get(dataset, b""))
         if books.budget(dataset, developer) != budget or not known:
             number = books.head.sequence + 1
             self._append(
-                Terms(number, dataset, developer, neighbours, budget, time.time(), b"", b"" if known else data)
+                held, Terms(number, dataset, developer, neighbours, budget, time.time(), b"", b"" if known else data)
             )
 
-    def _append(self, record: _Record) -> _Record:
-        chain = link(self._books.head.chain, record)
+    def _append(self, held: _Held, record: _Record) -> _Record:
+        chain = link(held.books.head.chain, record)
         chained: _Record = dataclasses.replace(record, chain=chain, mac=mac(self._key, chain))
-        file.append(self._db, chained)
+        held.session.append(held.chain.name, chained)
         return chained
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Hold the ledger exclusively, the books up to date and their head sealed; then commit."""
-        with self._lock, file.explained(self._name):
-            try:
-                if self._db.in_transaction:  # left open where even the rollback failed
-                    self._db.execute("ROLLBACK")
-                self._db.execute("BEGIN IMMEDIATE")
-                self._catch_up()
-                self._check_seal()
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                raise
+    def _held(self, dataset: str) -> Iterator[_Held]:
+        """Hold a data set's chain exclusively, the books up to date and their head sealed; then commit."""
+        name = self._store.chain_of(dataset)
+        with self._store.session(name) as session:
+            chain = self._known(session, name)
+            with chain.lock:
+                if name in self._chains:
+                    _bring_up(session, chain)
+                yield _Held(session, chain)
 
-    def _catch_up(self) -> None:
-        """Count what was committed since, by whichever process. The books learn of a record in no other way."""
-        head = file.head_of(self._db)
-        if head == self._books.head:
-            return
-        for record in file.records(self._db, self._books.head.sequence):
-            self._books.add(record)
-        if head != self._books.head:
+    @contextmanager
+    def _all_held(self) -> Iterator[tuple[Session, list[_Held]]]:
+        """Hold all chains that have begun, as `_held` does one."""
+        with self._store.session(None) as session, ExitStack() as locks:
+            chains = [self._known(session, name) for name in session.chains()]
+            for chain in chains:
+                locks.enter_context(chain.lock)
+                _bring_up(session, chain)
+            yield session, [_Held(session, chain) for chain in chains]
+
+    def _known(self, session: Session, name: str) -> _Chain:
+        """Return a chain as it was counted so far; one of no records where it has not begun."""
+        if name not in self._chains:
+            genesis = session.genesis(name)
+            seal = self._seal.of(name) if self._seal else None
+            if genesis is None:
+                return _Chain(name, Books(b""), threading.Lock(), None)
+            self._chains.setdefault(name, _Chain(name, Books(genesis, self._key), threading.Lock(), seal))
+        return self._chains[name]
+
+    def _seal_head(self, dataset: str) -> None:
+        """Count and seal what was just committed, before anybody hears of it or has the next turn."""
+        with self._held(dataset):
+            pass
+
+
+def _bring_up(session: Session, chain: _Chain) -> None:
+    """Count what was committed since, by whichever process, and seal it. Books learn of a record in no other way."""
+    head, books = session.head(chain.name), chain.books
+    if head != books.head:
+        for record in session.records(chain.name, books.head.sequence):
+            books.add(record)
+        if head != books.head:
             raise LedgerError(
                 "the ledger was replaced while it was in use: stop the service and bring back the newest copy"
             )
+    if chain.seal is not None:
+        _check_seal(chain.seal, books)
 
-    def _check_seal(self) -> None:
-        """Seal the head if the last record is not sealed yet; refuse a ledger that is not the one sealed last.
 
-        Every seal is written by who holds the write lock, and before the next record is: so the ledger is never more
-        than one record ahead, also when processes race or die.
-        """
-        if self._seal is None:
-            return
+def _check_seal(seal: Seal, books: Books) -> None:
+    """Seal the head if the last record is not sealed yet; refuse a chain that is not the one sealed last.
+
+    Every seal is written by who holds the chain, and before the next record is: so a chain is never more than one
+    record ahead, also when processes race or die.
+    """
+    sealed = _sealed(seal)
+    if sealed == books.head:
+        return
+    if sealed == books.before:  # both None: a chain in which nothing is recorded yet
         try:
-            sealed = self._seal.read()
-            books = self._books
-            if sealed == books.head:
-                return
-            if sealed == books.before:  # both None: a ledger in which nothing is recorded yet
-                self._seal.write(books.head)
-                return
-        except SealError as error:
-            raise LedgerError(str(error)) from None
+            seal.write(books.head)
         except OSError as error:
             raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
-        if sealed is None:
-            raise LedgerError(f"the sealed head is missing: bring {self._seal.path} back")
-        if sealed.sequence > books.head.sequence:
-            raise LedgerError(_old_copy(books.head.sequence, sealed.sequence))
+        return
+    if sealed is None:
+        raise LedgerError(f"the sealed head is missing: bring {seal.path} back")
+    if sealed.sequence > books.head.sequence:
+        raise LedgerError(_old_copy(books.head.sequence, sealed.sequence))
+    raise LedgerError(
+        f"it is not the ledger that was sealed as {seal.path}: bring back the ledger and the head that belong together"
+    )
+
+
+def _sealed(seal: Seal) -> Head | None:
+    try:
+        return seal.read()
+    except SealError as error:
+        raise LedgerError(str(error)) from None
+    except OSError as error:
+        raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
+
+
+def _check_place(path: Path, seal: Seal | None) -> None:
+    """Refuse to begin a file where another one was sealed: nothing is made that would stand in a copy's way."""
+    if seal is None:
+        return
+    if seal.is_inside(path.parent):
         raise LedgerError(
-            f"it is not the ledger that was sealed as {self._seal.path}: bring back the ledger and the head that "
-            "belong together"
+            f"{seal.path}: inside the ledger's folder, whose backups would hold it: keep the head elsewhere"
         )
+    is_sealed = seal.path.exists()  # first: who begins a ledger seals it after it is there
+    if not is_sealed or (path.exists() and path.stat().st_size):
+        return
+    try:
+        sealed = _sealed(seal)
+    except (LedgerError, LedgerUnavailable) as error:
+        raise type(error)(f"{path}: {error}") from None
+    if sealed is not None:
+        raise LedgerError(f"{path}: {_old_copy(0, sealed.sequence)}")
 
-    def _check_lost(self, path: Path | None) -> None:
-        """Refuse to begin a ledger where another one was sealed: nothing is made that would stand in a copy's way."""
-        if self._seal is None or path is None:
-            return
-        is_sealed = self._seal.path.exists()  # first: who begins a ledger seals it after it is there
-        if not is_sealed or (path.exists() and path.stat().st_size):
-            return
-        try:
-            sealed = self._seal.read()
-        except SealError as error:
-            raise LedgerError(str(error)) from None
-        except OSError as error:
-            raise LedgerUnavailable(f"the ledger's head cannot be read: {error}") from error
-        if sealed is not None:
-            raise LedgerError(_old_copy(0, sealed.sequence))
 
-    def _seal_head(self) -> None:
-        """Count and seal what was just committed, before anybody hears of it or has the next turn."""
-        with self._transaction():
-            pass
+def _check_groups(served: Sequence[Served], held: Sequence[_Held]) -> None:
+    """Refuse to admit smaller groups than charges have counted on; all chains are held."""
+    for each in served:
+        counted_on = max((one.books.counted_on.get(each.dataset, 1) for one in held), default=1)
+        if each.minimum_group < counted_on:
+            raise LedgerError(
+                f"data set {each.dataset}: data.minimum_group: must be at least {counted_on}, not "
+                f"{each.minimum_group}: answers had noise for groups of so many, and lose more where one is smaller"
+            )
+
+
+def _is_day_full(held: _Held, developer: str, answers: int) -> bool:
+    """Say whether a developer has had so many new answers within a day, whichever data sets they are about."""
+    now = time.time()  # a clock that was wrong counts for nobody
+    return held.session.answered(developer, now - DAY_SECONDS, now + DAY_SECONDS, answers) >= answers
+
+
+def _check_day(held: _Held, request: Request, room: Room | None) -> None:
+    if room is not None and _is_day_full(held, request.developer, room.answers_a_day):
+        raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
+
+
+def _check_room(held: _Held, request: Request, units: int, room: Room | None) -> None:
+    """Refuse a request for whose answer there is no room, by public numbers alone."""
+    short = held.books.short(request, units, room.epsilon) if room is not None else 0.0
+    if short and request.loss == FREE:
+        raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
+    if short:
+        raise Refusal(
+            error_pb2.AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_min=request.loss.epsilon + short)
+        )
 
 
 def _old_copy(end: int, sealed: int) -> str:

@@ -1,27 +1,28 @@
 """Copies of a ledger: taken while the service answers, put back when the ledger is lost.
 
-A backup leaves out the head. The head is what shows that a ledger was rolled back, and a backup that had its own would
-look like the newest state.
+Each chain is copied to a SQLite file of its own, whichever store it is in. A backup leaves out the head. The head is
+what shows that a ledger was rolled back, and a backup that had its own would look like the newest state.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import sqlite3
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
-from compliance.ledger import Ledger
 from compliance.ledger.accountant import Loss
-from compliance.ledger.entries import LedgerError
-from compliance.ledger.file import Inspection, append, connect, explained, genesis_of, inspect
+from compliance.ledger.entries import LOST, Entry, LedgerError, Record, Reply, Request, link, mac
 from compliance.ledger.head import Head, Seal, sync_folder
+from compliance.ledger.place import Inspection, Place, inspect, open_store, reading
+from compliance.ledger.sqlite import CHAIN, SqliteStore
+from compliance.ledger.store import Store
 
 
-def sealed(path: Path, seal: Seal) -> Inspection:
-    """Read the ledger that was sealed last, also while a service uses it.
+def sealed(place: Place, seal: Seal) -> tuple[Inspection, ...]:
+    """Read the chains of a ledger as they were sealed last, also while a service uses it.
 
     Raises
     ------
@@ -29,64 +30,69 @@ def sealed(path: Path, seal: Seal) -> Inspection:
         If a record was not written with the key, or the last sealed one is not in it.
     LedgerUnavailable, SealError, OSError
     """
-    # The head first: what is added before the ledger is read is behind it.
-    head = seal.read()
-    found = _genuine(path, seal)
-    if head is None and found.records:
-        raise LedgerError(f"{path}: its sealed head {seal.path} is missing: bring it back")
-    if head is not None and not _holds(found, head):
-        raise LedgerError(f"{path}: {_why_not(found, head)}")
+    # The heads first: what is added before the ledger is read is behind them.
+    with reading(place) as session:
+        heads = {chain: seal.of(chain).read() for chain in session.chains()}
+    found = tuple(each for each in _genuine(place, seal) if each.chain in heads)
+    for each in found:
+        name, head = _named(place, each.chain), heads[each.chain]
+        if head is None and each.records:
+            raise LedgerError(f"{name}: its sealed head {seal.of(each.chain).path} is missing: bring it back")
+        if head is not None and not _holds(each, head):
+            raise LedgerError(f"{name}: {_why_not(each, head)}")
     return found
 
 
-def back_up(path: Path, folder: Path, seal: Seal) -> tuple[Path, Head]:
-    """Copy a ledger as it is now, and check the copy; a running service is not disturbed.
+def back_up(place: Place, folder: Path, seal: Seal) -> tuple[tuple[Path, Head], ...]:
+    """Copy a ledger as it is now, and check the copies; a running service is not disturbed.
 
     Parameters
     ----------
-    path : Path
+    place : Path or str
         The ledger.
     folder : Path
-        Gets ``ledger-<number of the last record>.sqlite``; made where there is none.
+        Gets ``ledger-<number of the last record>.sqlite``, and from a database, for each data set,
+        ``ledger-<data set>-<number>.sqlite``; made where there is none.
 
     Returns
     -------
-    (Path, Head)
-        The copy, and where it ends.
+    tuple of (Path, Head)
+        The copies, and where each ends.
 
     Raises
     ------
     LedgerError
-        If the copy is not the ledger that was sealed last, or the folder holds the head.
+        If the ledger is not the one that was sealed last, or the folder holds the head.
     LedgerUnavailable, SealError, OSError
     """
-    if seal.path.resolve().is_relative_to(folder.resolve()):
+    if seal.is_inside(folder):
         raise LedgerError(
             f"{folder}: holds the head {seal.path}, which would be as old as the copy: choose another folder"
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    head = seal.read()
-    aside = folder / f"ledger.{os.getpid()}.new"
-    try:
-        _copy(path, aside)
-        found = _genuine(aside, seal)
-        if head is not None and not _holds(found, head):
-            raise LedgerError(f"{path}: {_why_not(found, head)}")
-        end = found.books.head
-        copy = folder / f"ledger-{end.sequence:06d}.sqlite"
-        aside.replace(copy)
-    finally:
-        aside.unlink(missing_ok=True)
+    copies = []
+    for each in sealed(place, seal):
+        end, aside = each.books.head, folder / f"ledger.{os.getpid()}.new"
+        name = f"{quote(each.chain, safe='')}-{end.sequence:06d}" if each.chain else f"{end.sequence:06d}"
+        try:
+            _lay_out(aside, each, ())
+            (copied,) = _genuine(aside, seal)
+            if copied.books.head != end:
+                raise LedgerError(f"{aside}: it was changed while it was written: copy again")
+            aside.replace(folder / f"ledger-{name}.sqlite")
+        finally:
+            aside.unlink(missing_ok=True)
+        copies.append((folder / f"ledger-{name}.sqlite", end))
     sync_folder(folder)
-    return copy, end
+    return tuple(copies)
 
 
-def restore(copy: Path, path: Path, seal: Seal, lost: Mapping[str, Loss]) -> Head:
-    """Put a copy in the place of a ledger that is gone: the records that were checked, in a file that is laid out anew.
+def restore(copy: Path, place: Place, seal: Seal, lost: Mapping[str, Loss]) -> Head:
+    """Put a copy in the place of a ledger that is gone, or of a data set's chain: the records that were checked, anew.
 
     Parameters
     ----------
-    path : Path
+    place : Path or str
         Where the ledger was.
     lost : mapping of str to Loss
         Where the copy is not the newest: what each data set was charged after it, at most. It is charged again, and
@@ -104,34 +110,47 @@ def restore(copy: Path, path: Path, seal: Seal, lost: Mapping[str, Loss]) -> Hea
         something is said though none are.
     LedgerUnavailable, SealError, OSError
     """
-    for name in (path, *_beside(path)):
-        if name.exists() and (name != path or name.stat().st_size):
+    for name in (place, *_beside(place)) if isinstance(place, Path) else ():
+        if name.exists() and (name != place or name.stat().st_size):
             raise LedgerError(f"{name}: is there, and is never overwritten: move it away first")
-    head, found = seal.read(), _genuine(copy, seal)
+    (found,) = _genuine(copy, seal)
+    store = None if isinstance(place, Path) else open_store(place)
+    own = seal.of(CHAIN if store is None else _chain_of(copy, found, store))
+    head = own.read()
     whole = found.books.head == head or (head is not None and found.books.before == head)
     _check_lost(copy, found, "" if whole else _why_not(found, head), lost)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.new")
-    _lay_out(aside, copy, found)
-    end = found.books.head if whole else _written_off(aside, found, seal, lost)
-    aside.replace(path)
-    sync_folder(path.parent)
+    added = () if whole else tuple(_written_off(found, seal.derived("records"), lost))
+    end = found.books.head
+    if isinstance(place, Path):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside = place.with_name(f"{place.name}.new")
+        _lay_out(aside, found, added)
+        aside.replace(place)
+        sync_folder(place.parent)
+    else:
+        assert store is not None
+        _write(store, _chain_of(copy, found, store), found, added)
+        store.close()
     if not whole:
         # Last: a ledger without its head is refused, and this is begun again.
-        seal.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seal.begin(end)
+        own.begin(end)
     return end
 
 
-def _genuine(path: Path, seal: Seal) -> Inspection:
-    found = inspect(path, seal.derived("records"))
-    if found.fault:
-        raise LedgerError(f"{path}: {found.fault}")
+def _genuine(place: Place, seal: Seal) -> tuple[Inspection, ...]:
+    found = inspect(place, seal.derived("records"))
+    for each in found:
+        if each.fault:
+            raise LedgerError(f"{_named(place, each.chain)}: {each.fault}")
     return found
 
 
+def _named(place: Place, chain: str) -> str:
+    return f"{place}: data set {chain}" if chain else str(place)
+
+
 def _holds(found: Inspection, head: Head) -> bool:
-    """Say whether a ledger has the record that a head is of; before the first record there is nothing to compare."""
+    """Say whether a chain has the record that a head is of; before the first record there is nothing to compare."""
     count = len(found.records)
     return head.sequence <= count and (not head.sequence or found.records[head.sequence - 1].chain == head.chain)
 
@@ -143,6 +162,16 @@ def _why_not(found: Inspection, head: Head | None) -> str:
     if head.sequence > end:
         return f"it is an old copy: it ends at record {end}, and {head.sequence} was sealed"
     return f"it is not the ledger that was sealed: record {head.sequence} is another one"
+
+
+def _chain_of(copy: Path, found: Inspection, store: Store) -> str:
+    """Say which chain of a database a copy is of: that of its one data set."""
+    datasets = sorted(found.books.neighbours)
+    if len(datasets) != 1:
+        raise LedgerError(
+            f"{copy}: it is of {len(datasets)} data sets, and a database keeps each by itself: keep it in a file"
+        )
+    return store.chain_of(datasets[0])
 
 
 def _check_lost(copy: Path, found: Inspection, missing: str, lost: Mapping[str, Loss]) -> None:
@@ -160,61 +189,41 @@ def _check_lost(copy: Path, found: Inspection, missing: str, lost: Mapping[str, 
         )
 
 
-def _written_off(aside: Path, found: Inspection, seal: Seal, lost: Mapping[str, Loss]) -> Head:
-    """Charge what was lost to a copy that is nobody's ledger yet; where it ends then."""
-    other = replace(seal, path=seal.path.with_name(f"{seal.path.name}.restoring"))
-    other.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    other.begin(found.books.head)
+def _written_off(found: Inspection, key: bytes, lost: Mapping[str, Loss]) -> Iterator[Entry]:
+    """Charge what was lost, to nobody's share, since nobody knows whose it was; and whether it is covered or not."""
+    books = found.books
+    for dataset, loss in sorted(lost.items()):
+        number, name = books.head.sequence + 1, f"{dataset} after record {books.head.sequence}"
+        asked = Request(dataset, LOST, name, b"", LOST, LOST, books.neighbours[dataset], loss)
+        entry = Entry(number, asked, Reply(b""), books.remaining_after(asked), time.time(), b"")
+        chain = link(books.head.chain, entry)
+        entry = dataclasses.replace(entry, chain=chain, mac=mac(key, chain))
+        books.add(entry)
+        yield entry
+
+
+def _lay_out(target: Path, found: Inspection, added: tuple[Record, ...]) -> None:
+    """Write a chain into a new file: an index or a table that somebody changed in a copy of it is left behind."""
+    for name in (target, *_beside(target)):
+        name.unlink(missing_ok=True)
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
+    store = SqliteStore(target)
     try:
-        ledger = Ledger(aside, other)
-        try:
-            for dataset, loss in sorted(lost.items()):
-                ledger.write_off(dataset, loss)
-            end = other.read()
-        finally:
-            ledger.close()
+        _write(store, CHAIN, found, added)
+        store.db.execute("PRAGMA journal_mode = DELETE")  # so that all is in the file
     finally:
-        other.path.unlink()
-    assert end is not None, "it was written"
-    return end
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a ledger as of one moment, into one file that needs no other, durably."""
-    _begin(target)
-    with explained(str(source)), _reading(source) as whole, closing(sqlite3.connect(target)) as copied:
-        whole.backup(copied)
-        copied.execute("PRAGMA journal_mode = DELETE")
+        store.close()
     with target.open("rb") as file:
         os.fsync(file.fileno())
 
 
-def _lay_out(target: Path, copy: Path, found: Inspection) -> None:
-    """Write records into a new file: an index or a table that somebody changed in the copy is left behind."""
-    _begin(target)
-    with explained(str(copy)), _reading(copy) as whole:
-        genesis = genesis_of(whole)
-    with explained(str(target)), closing(connect(target)) as db:
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("UPDATE genesis SET chain = ?", (genesis,))
-        for record in found.records:
-            append(db, record)
-        db.execute("COMMIT")
-
-
-def _begin(target: Path) -> None:
-    """Make an empty file for its owner alone, where nothing is left of another."""
-    for name in (target, *_beside(target)):
-        name.unlink(missing_ok=True)
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
+def _write(store: Store, chain: str, found: Inspection, added: tuple[Record, ...]) -> None:
+    with store.session(chain) as session:
+        session.begin(chain, found.genesis)
+        for record in (*found.records, *added):
+            session.append(chain, record)
 
 
 def _beside(path: Path) -> Iterator[Path]:
     """Name what SQLite keeps beside a file."""
     return (path.with_name(path.name + end) for end in ("-wal", "-shm"))
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-        yield db

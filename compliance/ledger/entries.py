@@ -6,14 +6,14 @@ import hashlib
 import hmac
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours
+from compliance.ledger.accountant import FREE, Budget, Law, Loss, Neighbours, Rule
 from compliance.ledger.head import Head
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import counts_on_groups
-from fairwall.rpc.quota import DAY_SECONDS
 
 LOST = "(lost)"
 """Stands for the developer, metric and mechanism of charges lost with a ledger. No certificate has this name."""
@@ -205,6 +205,27 @@ class Standing:
 
 Record: TypeAlias = Terms | Admission | Entry
 
+TABLES: dict[str, type[Record]] = {"terms": Terms, "admissions": Admission, "entries": Entry}
+"""What a store keeps each kind of records in."""
+
+COLUMNS = {
+    "terms": "sequence, dataset, developer, neighbours, rule, epsilon, delta, data, time, chain, mac",
+    "admissions": "sequence, policy, served, time, chain, mac",
+    "entries": (
+        "sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours, epsilon, delta, law, "
+        "multiplier, released, facts, remaining, time, chain, mac"
+    ),
+}
+"""The columns of each, in the order of `columns_of`, and then the digest and the HMAC."""
+
+# A digest of a record takes bytes for their hexadecimal digits: which of the two a column holds is looked at besides.
+_TERMS_TYPES = (int, str, str, str, str, float, float, bytes, float, bytes, bytes)
+_ADMISSION_TYPES = (int, bytes, str, float, bytes, bytes)
+_ENTRY_TYPES = (
+    *(int, str, str, str, bytes, str, str, str, float, float),
+    *(str, float, bytes, bytes, float, float, bytes, bytes),
+)
+
 
 class Books:
     """What the records of a ledger add up to.
@@ -234,7 +255,6 @@ class Books:
         self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
         self._paid: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._units: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._answered: defaultdict[str, list[float]] = defaultdict(list)
         self._left: dict[tuple[str, str], float] = {}  # what was computed since the last record
 
     @property
@@ -273,7 +293,6 @@ class Books:
                     self._losses[asked.dataset, developer][asked.loss] += 1
             self._paid[asked.dataset, asked.developer] += asked.loss.epsilon
             self._units[asked.dataset, asked.developer] += record.reply.units
-            self._answered[asked.developer].append(record.time)
             if record.reply.facts:
                 self._facts[asked.dataset, asked.developer].append(record.reply.facts)
         self._left.clear()
@@ -326,11 +345,6 @@ class Books:
             for name, budget in budgets
         )
 
-    def is_day_full(self, developer: str, answers: int, now: float) -> bool:
-        """Return whether a developer has had so many new answers within a day, whichever data sets they are about."""
-        times = self._answered.get(developer, ())
-        return len(times) >= answers and abs(now - times[-answers]) < DAY_SECONDS
-
     def short(self, request: Request, units: int, epsilon: float) -> float:
         """Return how much more epsilon a request has to pay to have room for so many units; 0 if there is room."""
         account = request.dataset, request.developer
@@ -362,6 +376,52 @@ def columns_of(record: Record) -> tuple[int | float | str | bytes, ...]:
     what = (asked.request_id, asked.digest, asked.metric, asked.mechanism, asked.neighbours.value)
     charge = (float(loss.epsilon), float(loss.delta), loss.law.value, float(loss.multiplier))
     return (*who, *what, *charge, reply.answer, reply.facts, float(record.remaining), record.time)
+
+
+def record_of(table: str, row: tuple[Any, ...]) -> Record:
+    """Read a row of one of the `TABLES`, as `columns_of` laid it out; LedgerError if it is no record."""
+    try:
+        return _READ[table](row)
+    except (ValueError, TypeError) as error:
+        raise LedgerError(f"a record was changed ({error}): bring back an untouched copy of the ledger") from error
+
+
+def _terms_of(row: tuple[Any, ...]) -> Terms:
+    _check_types(row, _TERMS_TYPES)
+    sequence, dataset, developer, neighbours, rule, epsilon, delta, data, at, chain, mac = row
+    budget = Budget(epsilon, delta, Rule(rule))
+    return Terms(sequence, dataset, developer, Neighbours(neighbours), budget, at, chain, data, mac)
+
+
+def _admission_of(row: tuple[Any, ...]) -> Admission:
+    _check_types(row, _ADMISSION_TYPES)
+    sequence, policy, served, at, chain, mac = row
+    each = tuple(
+        Served(name, tuple(developers), tuple(metrics), *least)
+        for name, developers, metrics, *least in json.loads(served)
+    )
+    return Admission(sequence, policy, each, at, chain, mac)
+
+
+def _entry_of(row: tuple[Any, ...]) -> Entry:
+    _check_types(row, _ENTRY_TYPES)
+    sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours = row[:8]
+    epsilon, delta, law, multiplier, answer, facts, remaining, at, chain, mac = row[8:]
+    loss = Loss(epsilon, delta, Law(law), multiplier)
+    request = Request(dataset, developer, request_id, digest, metric, mechanism, Neighbours(neighbours), loss)
+    return Entry(sequence, request, Reply(answer, facts), remaining, at, chain, mac)
+
+
+def _check_types(row: tuple[Any, ...], types: tuple[type, ...]) -> None:
+    if tuple(map(type, row)) != types:
+        raise TypeError("a value is of another type")
+
+
+_READ: dict[str, Callable[[tuple[Any, ...]], Record]] = {
+    "terms": _terms_of,
+    "admissions": _admission_of,
+    "entries": _entry_of,
+}
 
 
 def link(before: bytes, record: Record) -> bytes:

@@ -13,9 +13,10 @@ import hmac
 import json
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import quote
 
 from fairwall.errors import UserError
 
@@ -55,6 +56,15 @@ class Seal:
     def derived(self, purpose: str) -> bytes:
         """Derive a key for another purpose: what is made with one says nothing about another."""
         return hmac.digest(self.key, b"fairwall ledger key for " + purpose.encode(), hashlib.sha256)
+
+    def of(self, chain: str) -> Seal:
+        """Return where the head of a chain is kept: the only one's here, one of several in its own file."""
+        name = f"{self.path.name}.{quote(chain, safe='')}" if chain else self.path.name
+        return replace(self, path=self.path.with_name(name))
+
+    def is_inside(self, folder: Path) -> bool:
+        """Say whether copies of a folder would hold this head too."""
+        return self.path.resolve().is_relative_to(folder.resolve())
 
     def read(self) -> Head | None:
         """Return the head as it was sealed last; None if there is no file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 
 class Turns:
@@ -20,7 +20,7 @@ class Turns:
         self._room = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
     @contextmanager
-    def turn(self, developer: str) -> Iterator[None]:
-        """Wait for a developer's turn, which lasts as long as the context."""
-        with self._own.setdefault(developer, threading.Lock()), self._room:
+    def turn(self, developer: str, elsewhere: AbstractContextManager[None]) -> Iterator[None]:
+        """Wait for a developer's turn here, and then among other processes; both last as long as the context."""
+        with self._own.setdefault(developer, threading.Lock()), elsewhere, self._room:
             yield

@@ -8,7 +8,7 @@ import time
 
 from compliance.ledger import Ledger
 from compliance.ledger.entries import LedgerError
-from compliance.ledger.file import LedgerUnavailable
+from compliance.ledger.store import LedgerUnavailable
 
 LOG = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from compliance.answers.audits import intervals_of, values_of
 from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.ledger.accountant import FREE, Budget, Loss
 from compliance.ledger.entries import LOST, Entry, Terms
-from compliance.ledger.file import Inspection
+from compliance.ledger.place import Inspection
 from fairwall.laws.quantiles import LEVEL
 from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
 
@@ -31,7 +31,7 @@ _RELEASE = "release"
 
 
 def account_of(
-    found: Inspection,
+    chains: Sequence[Inspection],
     deployment: str,
     at: datetime,
     signer: dict[str, str],
@@ -44,7 +44,7 @@ def account_of(
 
     Parameters
     ----------
-    found : Inspection
+    chains : sequence of Inspection
         Whole.
     at : datetime
         When it is signed.
@@ -60,7 +60,7 @@ def account_of(
     dict
         Of what JSON can write; an infinite number is ``"inf"``, an end of an interval that nobody knows is None.
     """
-    records = [record for record in found.records if _concerns(record, dataset, developer)]
+    records = [record for found in chains for record in found.records if _concerns(record, dataset, developer)]
     charges = [record for record in records if isinstance(record, Entry)]
     asked = [entry for entry in charges if entry.request.metric not in (BY_GROUP, _RELEASE, LOST)]
     return {
@@ -68,12 +68,17 @@ def account_of(
         "signedAt": _time(at.timestamp()),
         "signer": signer,
         "fairwall": fairwall.__version__,
-        "ledger": {"records": len(found.records), "head": found.books.head.chain.hex()},
+        "ledger": {"records": sum(len(found.records) for found in chains), "head": _head(chains)},
         "only": {"dataset": dataset, "developer": developer},
         "confidence": LEVEL,
-        "accounts": [_account(found, *names) for names in found.books.accounts if _is_told(*names, dataset, developer)],
+        "accounts": [
+            _account(found, *names)
+            for found in chains
+            for names in found.books.accounts
+            if _is_told(*names, dataset, developer)
+        ],
         "budgets": _budgets([record for record in records if isinstance(record, Terms)]),
-        "course": _course(found.records, dataset, developer),
+        "course": _course([record for found in chains for record in found.records], dataset, developer),
         "audits": [_audit(entry) for entry in asked],
         "byGroup": [_batch(entry) for entry in charges if entry.request.metric == BY_GROUP],
         "releases": [_charge(entry) for entry in charges if entry.request.metric == _RELEASE],
@@ -96,6 +101,12 @@ def statement_of(account: dict[str, Any], name: str, page: bytes) -> bytes:
     ]
     whole = {"_type": STATEMENT_TYPE, "subject": subjects, "predicateType": PREDICATE_TYPE, "predicate": account}
     return json.dumps(whole, allow_nan=False).encode()
+
+
+def _head(chains: Sequence[Inspection]) -> str:
+    """Return where the chain ends; of several, the SHA-256 of where they end, one behind the other by their names."""
+    ends = [found.books.head.chain for found in sorted(chains, key=lambda found: found.chain)]
+    return (ends[0] if len(ends) == 1 else hashlib.sha256(b"".join(ends)).digest()).hex()
 
 
 def _concerns(record: object, dataset: str | None, developer: str | None) -> bool:

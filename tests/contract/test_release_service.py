@@ -21,7 +21,7 @@ from compliance.answers.releases import Column, HandedModel, Release, game_relea
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget
 from compliance.ledger.entries import Entry
-from compliance.ledger.file import LedgerUnavailable
+from compliance.ledger.store import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from fairwall.client.gaps import Audits, ask_models

@@ -19,7 +19,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from compliance.ledger.entries import Admission
-from compliance.ledger.file import inspect
+from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused
 from fairwall.rpc import channel
 from fairwall.rpc.access import CALLERS, SERVED_BY, SERVICES
@@ -109,7 +109,7 @@ def test_each_data_set_has_its_own_budget_metrics_and_developers(place: Path) ->
         assert outcome(bob_there) == ""
         assert outcome(bob_there).startswith("BUDGET_EXHAUSTED")
         assert outcome(bob) == ""
-    found = inspect(place / "ledger" / "ledger.sqlite")
+    (found,) = inspect(place / "ledger" / "ledger.sqlite")
     assert (found.books.standing("loans").spent, found.books.standing("applications").spent) == (2.0, 1.0)
     (admission,) = [each for each in found.records if isinstance(each, Admission)]
     assert [(each.dataset, each.developers, each.metrics) for each in admission.served] == [

@@ -25,8 +25,8 @@ import pytest
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.entries import Entry, Reply, Request
-from compliance.ledger.file import inspect
 from compliance.ledger.head import Seal, load_key
+from compliance.ledger.place import inspect
 from fairwall.rpc.errors import Refusal
 
 CLIENTS = 4
@@ -219,7 +219,7 @@ def faults_after(folder: Path, kind: str, kills: int, seed: int) -> list[str]:
         round_of(folder, kind, clients, chance.randrange(40), chance.uniform(0.0, 0.005))
     faults = [fault for client in clients for fault in client.faults]
 
-    found = inspect(folder / "ledger" / "ledger.sqlite")
+    (found,) = inspect(folder / "ledger" / "ledger.sqlite")
     faults += [found.fault] if found.fault else []
     entries = [record for record in found.records if isinstance(record, Entry)]
     stored = {(entry.request.developer, entry.request.request_id): entry.reply.answer.hex() for entry in entries}
@@ -239,7 +239,7 @@ def faults_after(folder: Path, kind: str, kills: int, seed: int) -> list[str]:
 @pytest.mark.check
 def test_a_service_killed_10_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path) -> None:
     assert faults_after(tmp_path, "sound", kills=10, seed=1) == []
-    assert len(inspect(tmp_path / "ledger" / "ledger.sqlite").records) > 100
+    assert len(inspect(tmp_path / "ledger" / "ledger.sqlite")[0].records) > 100
 
 
 @pytest.mark.slow
@@ -304,7 +304,7 @@ def test_two_developers_at_two_services_together_never_exceed_the_data_sets_budg
     answered = [int(process.communicate(timeout=300)[0]) for process in services]
     assert sum(answered) == 100
     assert max(answered) <= 80
-    books = inspect(tmp_path / "ledger" / "ledger.sqlite").books
+    books = inspect(tmp_path / "ledger" / "ledger.sqlite")[0].books
     assert books.standing("people").spent == 100 * CHARGE
     assert [books.standing("people", developer).spent for developer in developers] == [n * CHARGE for n in answered]
 

@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from compliance.deployment.running import read_by, service_of
-from compliance.ledger.file import inspect
+from compliance.ledger.place import inspect
 from fairwall.rpc import channel, identity
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import audit_error_of
@@ -107,7 +107,7 @@ def played(drawn: Drawn, number: int, folder: Path, address: str, leak: str) -> 
         world.start()
         for happen in drawn.events:
             happen(world)
-    records = [replace(record, time=0.0, chain=b"", mac=b"") for record in inspect(world.ledger).records]
+    records = [replace(record, time=0.0, chain=b"", mac=b"") for record in inspect(world.ledger)[0].records]
     world.seen += [*lines(deployment.log), *records, *(public for public, _ in read(own))]
     return [deployment.address, *world.seen]
 

@@ -17,7 +17,7 @@ import pytest
 
 from compliance.deployment.running import read_by, service_of
 from compliance.ledger.entries import Admission
-from compliance.ledger.file import inspect
+from compliance.ledger.place import inspect
 from fairwall.client.audit_client import AuditClient, AuditRefused
 from fairwall.client.gaps import Audits
 from fairwall.compliance.v1 import audit_service_pb2 as audit
@@ -71,13 +71,13 @@ def reason(audits: AuditClient, metric: str = "sp") -> str:
 
 
 def records(deployment: Deployment) -> int:
-    found = inspect(ledger_of(deployment))
+    (found,) = inspect(ledger_of(deployment))
     assert found.fault == ""
     return len(found.records)
 
 
 def admissions(deployment: Deployment) -> list[Admission]:
-    return [each for each in inspect(ledger_of(deployment)).records if isinstance(each, Admission)]
+    return [each for each in inspect(ledger_of(deployment))[0].records if isinstance(each, Admission)]
 
 
 @contextmanager
@@ -386,7 +386,7 @@ def test_metrics_budgets_quotas_and_people_change_and_calls_end_as_they_began(de
         policy_of(deployment).write_text(re.sub(r"(?m)^bob\.epsilon.*\n", "", policy_of(deployment).read_text()))
         assert under_way(deployment, lambda: reload(deployment)) == "CALLER_NOT_ALLOWED"
         assert reason(bob) == "CALLER_NOT_ALLOWED"
-    found = inspect(ledger_of(deployment))
+    (found,) = inspect(ledger_of(deployment))
     assert found.books.standing("loans", "bob").remaining == 0
     assert [each.served[0].metrics for each in admissions(deployment)][:3] == [("sp",), ("eo",), ("sp", "eo")]
     assert [each.served[0].developers for each in admissions(deployment)][-1] == ("alice",)

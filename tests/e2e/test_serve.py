@@ -24,7 +24,7 @@ import psutil
 import pytest
 
 from compliance.ledger.entries import Entry
-from compliance.ledger.file import inspect
+from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from sim.deployment.certificates import authority_of, renew, write
 
@@ -415,7 +415,7 @@ def test_a_developer_has_no_more_of_the_service_than_its_share_of_a_day(own: Pat
             assert answer.epsilon_charged == 0.5
             assert refusal(lambda: carol.ask(PREDICTIONS, "sp", 0.5))[0] == "QUOTA_EXHAUSTED"
             assert refusal(carol.terms)[0] == "QUOTA_EXHAUSTED"
-    found = inspect(own / "ledger" / "ledger.sqlite")
+    (found,) = inspect(own / "ledger" / "ledger.sqlite")
     assert found.books.standing("loans").spent == 0.5
 
 
@@ -454,7 +454,7 @@ def test_new_answers_are_bounded_whatever_they_cost_by_whichever_certificate_and
         assert [reasons(alice), reasons(bob)] == [expected["alice"], expected["bob"]]
         assert refusal(lambda: bob.ask(scores[0], "sp", 0.5))[0] == "QUOTA_EXHAUSTED"
         alice.ask(scores[0], "sp", 0.01)
-    entries = inspect(own / "ledger" / "ledger.sqlite").records
+    entries = inspect(own / "ledger" / "ledger.sqlite")[0].records
     assert sum(isinstance(each, Entry) for each in entries) == 10
 
 

@@ -16,7 +16,7 @@ import pytest
 import tomli_w
 
 from compliance.ledger.entries import Entry
-from compliance.ledger.file import inspect
+from compliance.ledger.place import inspect
 from tests.command import fairwall
 from tests.e2e.test_ledger_page import documented
 from tests.e2e.test_serve import BY_HAND, DOCS, deployment, refusal, serving
@@ -67,7 +67,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def charged(folder: Path) -> list[tuple[str, str, float]]:
-    found = inspect(folder / "ledger" / "ledger.sqlite")
+    (found,) = inspect(folder / "ledger" / "ledger.sqlite")
     entries = [record for record in found.records if isinstance(record, Entry)]
     return [(entry.request.developer, entry.request.request_id, entry.request.loss.epsilon) for entry in entries]
 

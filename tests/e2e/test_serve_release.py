@@ -17,7 +17,7 @@ import pytest
 import tomli_w
 
 from compliance.ledger.entries import Entry
-from compliance.ledger.file import inspect
+from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
@@ -64,7 +64,7 @@ def own(tmp_path: Path) -> Path:
 
 def charged(folder: Path) -> list[tuple[str, str, float]]:
     """What was charged to the people whose attributes are released: to whom, for what, how much."""
-    found = inspect(folder / "ledger" / "ledger.sqlite")
+    (found,) = inspect(folder / "ledger" / "ledger.sqlite")
     entries = [record for record in found.records if isinstance(record, Entry)]
     asked = [entry.request for entry in entries if entry.request.dataset == "loans-release"]
     return [(request.developer, request.request_id, request.loss.epsilon) for request in asked]

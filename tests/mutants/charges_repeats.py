@@ -12,8 +12,8 @@ settle_once = Ledger.settle
 
 
 def settle(self, request, answer, *how, **room):
-    with self._transaction():
-        repeated = self._find(request) is not None
+    with self._held(request.dataset) as held:
+        repeated = self._find(held, request) is not None
     entry = settle_once(self, request, answer, *how, **room)
     if repeated:
         settle_once(

@@ -10,8 +10,8 @@ KILLED_BY = "C301"
 
 
 def settle(self, request, answer, *how, sound=Ledger.settle, **room):
-    with self._transaction():
-        is_known = self._find(request) is not None
+    with self._held(request.dataset) as held:
+        is_known = self._find(held, request) is not None
     entry = sound(self, request, answer, *how, **room)
     if is_known and request.metric == "release":
         sound(self, replace(request, request_id=f"{request.request_id}~{secrets.token_hex(4)}"), answer, *how, **room)

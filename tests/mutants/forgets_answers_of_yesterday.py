@@ -12,8 +12,8 @@ sound = Ledger.settle
 
 
 def settle(self, request, answer, *how, **room):
-    with self._transaction():
-        found = self._find(request)
+    with self._held(request.dataset) as held:
+        found = self._find(held, request)
     if found and found.time < time.time() - 86400:
         request = replace(request, request_id=f"{request.request_id}, {time.time() // 86400}")
     return sound(self, request, answer, *how, **room)

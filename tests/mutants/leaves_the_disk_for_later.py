@@ -1,11 +1,11 @@
 """Leaves it to the operating system when its ledger reaches the disk."""
 
 from compliance.__main__ import main
-from compliance.ledger import file
+from compliance.ledger import sqlite
 
 KILLED_BY = "C740"
 
-sound = file.connect
+sound = sqlite.connect
 
 
 def connect(path):
@@ -14,7 +14,7 @@ def connect(path):
     return db
 
 
-file.connect = connect
+sqlite.connect = connect
 
 if __name__ == "__main__":
     main()

@@ -1,11 +1,11 @@
 """Serves smaller groups than answers have counted on."""
 
+from compliance import ledger
 from compliance.__main__ import main
-from compliance.ledger import Ledger
 
 KILLED_BY = "C762"
 
-Ledger._check_groups = lambda *_: None
+ledger._check_groups = lambda *_: None
 
 if __name__ == "__main__":
     main()

@@ -10,7 +10,8 @@ KILLED_BY = "C512"
 
 
 def noise(self, _):
-    return Seeded(np.random.default_rng(self.ledger._books.head.sequence))
+    with self.ledger._held(self.dataset) as held:
+        return Seeded(np.random.default_rng(held.books.head.sequence))
 
 
 Case._noise = noise

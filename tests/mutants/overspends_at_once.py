@@ -16,7 +16,8 @@ looked = threading.local()
 
 
 def settle(self, request, answer, *how, **room):
-    looked.fits = affords(self._books, request)
+    with self._held(request.dataset) as held:
+        looked.fits = affords(held.books, request)
     time.sleep(0.2)
     return sound(self, request, answer, *how, **room)
 

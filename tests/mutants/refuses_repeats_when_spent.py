@@ -11,8 +11,9 @@ sound = Ledger.settle
 
 
 def settle(self, request, answer, *how, **room):
-    if not self._books.affords(request):
-        raise Refusal(error_pb2.REASON_BUDGET_EXHAUSTED)
+    with self._held(request.dataset) as held:
+        if not held.books.affords(request):
+            raise Refusal(error_pb2.REASON_BUDGET_EXHAUSTED)
     return sound(self, request, answer, *how, **room)
 
 

@@ -8,7 +8,8 @@ KILLED_BY = "C402"
 
 def allocate(self, dataset, developer, epsilon, delta=0.0, sound=Ledger.allocate):
     if dataset.endswith("-release"):
-        epsilon = self._books.budget(dataset).epsilon
+        with self._held(dataset) as held:
+            epsilon = held.books.budget(dataset).epsilon
     sound(self, dataset, developer, epsilon, delta)
 
 

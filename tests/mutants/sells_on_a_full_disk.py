@@ -5,7 +5,7 @@ import time
 from compliance.__main__ import main
 from compliance.ledger import Ledger
 from compliance.ledger.entries import Entry
-from compliance.ledger.file import LedgerUnavailable
+from compliance.ledger.store import LedgerUnavailable
 
 KILLED_BY = "C730"
 
@@ -17,7 +17,7 @@ def settle(self, request, answer, *how, **room):
     try:
         return sound(self, request, answer, *how, **room)
     except LedgerUnavailable:
-        books = self._books
+        books = self._chains[""].books
         fresh = Entry(books.head.sequence + 1, request, answer(()), books.remaining_after(request), time.time(), b"")
         return kept.setdefault(request.digest, fresh)
 

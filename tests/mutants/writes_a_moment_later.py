@@ -14,8 +14,8 @@ promised = {}
 
 
 def settle(self, request, answer, *how, **room):
-    with self._transaction():
-        entry, books = self._find(request), self._books
+    with self._held(request.dataset) as held:
+        entry, books = self._find(held, request), held.books
         if entry is None and books.affords(request):
             remaining = books.remaining_after(request)
             entry = Entry(books.head.sequence + 1, request, answer(()), remaining, time.time(), b"")

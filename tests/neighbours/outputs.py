@@ -22,7 +22,7 @@ import compliance.answers.releases
 import compliance.deployment.ledger
 import compliance.deployment.policy.loading
 import compliance.ledger
-import compliance.ledger.file
+import compliance.ledger.sqlite
 from compliance.mechanisms.conceal_laplace import ConcealLaplace
 from compliance.mechanisms.local.protocol import LocalProtocol
 from compliance.noise.sampling import Noise

@@ -19,7 +19,7 @@ import grpc
 import pytest
 
 import compliance.ledger
-import compliance.ledger.file
+import compliance.ledger.sqlite
 from compliance.deployment import telemetry, worth
 from compliance.deployment.ledger import open_ledger
 from compliance.deployment.policy.loading import load_all
@@ -162,7 +162,7 @@ class World:
         found = sealed(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
         account = statement.account_of(found, place.name, datetime.fromtimestamp(0, UTC), {})
         told = page.render(account) if draws else b""
-        self.seen += [*found.records, told, statement.statement_of(account, "page.html", told)]
+        self.seen += [*found[0].records, told, statement.statement_of(account, "page.html", told)]
 
 
 class _Kept(logging.Handler):
@@ -238,5 +238,5 @@ def at_no_time() -> Iterator[None]:
     ticks = itertools.count(1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compliance.ledger, "time", SimpleNamespace(time=lambda: next(ticks)))
-        patch.setattr(compliance.ledger.file, "secrets", SimpleNamespace(token_bytes=bytes))
+        patch.setattr(compliance.ledger.sqlite, "secrets", SimpleNamespace(token_bytes=bytes))
         yield

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from compliance.ledger.entries import Record
-    from compliance.ledger.file import Inspection
+    from compliance.ledger.entries import Admission, Entry, Record
+    from compliance.ledger.place import Inspection
+
+    _Record = TypeVar("_Record", Admission, Entry)
 
 _LAST = 10
 
-File = Annotated[Path, typer.Argument(help="A compliance service's ledger.", metavar="FILE")]
+File = Annotated[str, typer.Argument(help="A service's ledger: a file, or a database's URL.", metavar="LEDGER")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,32 +39,38 @@ def show(file: File) -> None:
     """Print budgets, what is spent of them, and the last charges."""
     from rich.console import Console
 
-    from compliance.ledger.file import inspect
+    from compliance.ledger.place import inspect
 
-    found = inspect(file)
+    chains = inspect(_place(file))
     console = Console(width=WIDTH, highlight=False)
-    console.print(_budgets(found))
+    console.print(_budgets(chains))
     console.print()
-    console.print(_charges(found))
-    _print_policies(console, found)
-    count = len(found.records)
-    if found.fault:
-        typer.echo(f"\nThe chain is BROKEN; shown are the {count} records before.\n{found.fault}")
+    console.print(_charges(chains))
+    _print_policies(console, chains)
+    typer.echo()
+    for found in chains:
+        name, count = f" of {_printable(found.chain)}" if found.chain else "", len(found.records)
+        if found.fault:
+            typer.echo(f"The chain{name} is BROKEN; shown are the {count} records before.\n{found.fault}")
+        else:
+            end = found.books.head.chain.hex()
+            typer.echo(f"The chain{name} is whole: {count} record{'s' * (count != 1)}, up to\n{end}")
+    if any(found.fault for found in chains):
         raise typer.Exit(FAILED)
-    typer.echo(f"\nThe chain is whole: {count} record{'s' * (count != 1)}, up to\n{found.books.head.chain.hex()}")
 
 
 @app.command()
 def export(file: File) -> None:
-    """Print each record as one line of JSON. The last line is the chain's end."""
-    from compliance.ledger.file import inspect
+    """Print each record as one line of JSON. The last line of a chain is its end."""
+    from compliance.ledger.place import inspect
 
-    found = inspect(file)
-    head = found.books.head
-    end = {"record": "end", "sequence": head.sequence, "chain": head.chain.hex(), "whole": not found.fault}
-    for line in (*map(_line, found.records), end | ({"fault": found.fault} if found.fault else {})):
-        typer.echo(json.dumps(line, allow_nan=False))
-    if found.fault:
+    chains = inspect(_place(file))
+    for found in chains:
+        head = found.books.head
+        end = {"record": "end", "sequence": head.sequence, "chain": head.chain.hex(), "whole": not found.fault}
+        for line in (*map(_line, found.records), end | ({"fault": found.fault} if found.fault else {})):
+            typer.echo(json.dumps(line, allow_nan=False))
+    if any(found.fault for found in chains):
         raise typer.Exit(FAILED)
 
 
@@ -70,6 +78,10 @@ app.command()(report)
 app.command()(check)
 app.command()(backup)
 app.command()(restore)
+
+
+def _place(file: str) -> Path | str:
+    return file if file.startswith("postgresql://") else Path(file)
 
 
 def _table(title: str, names: Sequence[str], *, of_records: bool = False) -> Table:
@@ -86,24 +98,24 @@ def _table(title: str, names: Sequence[str], *, of_records: bool = False) -> Tab
     return table
 
 
-def _budgets(found: Inspection) -> Table:
+def _budgets(chains: Sequence[Inspection]) -> Table:
     table = _table("Privacy budgets, in epsilon", ("data set", "developer", "neighbours", "rule"))
     for heading in ("budget", "delta", "spent", "left"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for dataset, developer in found.books.accounts:
-        standing = found.books.standing(dataset, developer)
+    for books, (dataset, developer) in ((each.books, account) for each in chains for account in each.books.accounts):
+        standing = books.standing(dataset, developer)
         budget = standing.budget
         if budget is not None:
-            units = (found.books.neighbours[dataset], budget.rule)
+            units = (books.neighbours[dataset], budget.rule)
             figures = (budget.epsilon, budget.delta, standing.spent, standing.remaining)
             table.add_row(_printable(dataset), _printable(developer) or "(all)", *units, *map(_figure, figures))
     return table
 
 
-def _charges(found: Inspection) -> Table:
+def _charges(chains: Sequence[Inspection]) -> Table:
     from compliance.ledger.entries import Entry
 
-    last = [record for record in found.records if isinstance(record, Entry)][-_LAST:]
+    last = _last(chains, Entry)
     table = _table("Last charges", ("data set", "developer", "metric", "mechanism"), of_records=True)
     table.add_column("epsilon", justify="right", no_wrap=True)
     for entry in last:
@@ -113,11 +125,17 @@ def _charges(found: Inspection) -> Table:
     return table
 
 
-def _print_policies(console: Console, found: Inspection) -> None:
+def _last(chains: Sequence[Inspection], kind: type[_Record]) -> list[_Record]:
+    """Pick the last records of a kind; of one chain in their order, and those of several by their times."""
+    of_kind = [record for found in chains for record in found.records if isinstance(record, kind)]
+    return (sorted(of_kind, key=lambda record: record.time) if len(chains) > 1 else of_kind)[-_LAST:]
+
+
+def _print_policies(console: Console, chains: Sequence[Inspection]) -> None:
     """Print the last policies that were read; a game's ledger has none."""
     from compliance.ledger.entries import Admission
 
-    last = [record for record in found.records if isinstance(record, Admission)][-_LAST:]
+    last = _last(chains, Admission)
     if not last:
         return
     table = _table("Last policies", ("policy", "data set", "metrics", "developers"), of_records=True)

@@ -23,8 +23,8 @@ def backup(
     from compliance.ledger.copies import back_up
 
     place = place_of(policy)
-    copy, end = back_up(place.ledger, folder, seal_of(place))
-    typer.echo(f"copy: {copy}\n{end.sequence} records, up to\n{end.chain.hex()}")
+    for copy, end in back_up(place.ledger, folder, seal_of(place)):
+        typer.echo(f"copy: {copy}\n{end.sequence} records, up to\n{end.chain.hex()}")
 
 
 def restore(

@@ -13,9 +13,9 @@ sound = Ledger.settle
 
 
 def settle(self, request, answer, *how, **room):
-    with self._transaction():
-        entry = self._find(request)
-        books = self._books
+    with self._held(request.dataset) as held:
+        entry = self._find(held, request)
+        books = held.books
         if entry is None and books.affords(request):
             remaining = books.remaining_after(request)
             entry = Entry(books.head.sequence + 1, request, answer(()), remaining, time.time(), b"")

@@ -1,21 +1,21 @@
 """Makes do with a ledger that lacks its last record."""
 
+from compliance import ledger
 from compliance.__main__ import main
-from compliance.ledger import Ledger
 
 KILLED_BY = "C734"
 
-sound = Ledger._check_seal
+sound = ledger._check_seal
 
 
-def check(self):
-    sealed = self._seal and self._seal.read()
-    if sealed and sealed.sequence == self._books.head.sequence + 1:
-        self._seal.begin(self._books.head)
-    sound(self)
+def check(seal, books):
+    sealed = seal.read()
+    if sealed and sealed.sequence == books.head.sequence + 1:
+        seal.begin(books.head)
+    sound(seal, books)
 
 
-Ledger._check_seal = check
+ledger._check_seal = check
 
 if __name__ == "__main__":
     main()

@@ -142,13 +142,13 @@ def test_a_charge_is_committed_and_synced_then_sealed_and_only_then_answered(tmp
     assert done[0] == "sync ledger", "the new file's name"
     ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
     ledger.allocate("people", "ann", 2.0)
-    assert ledger._db.execute("PRAGMA synchronous").fetchone() == (FULL,)
-    assert ledger._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert ledger._store.db.execute("PRAGMA synchronous").fetchone() == (FULL,)
+    assert ledger._store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     done.clear()
-    ledger._db.set_trace_callback(lambda statement: done.append(statement.split(" ")[0]))
+    ledger._store.db.set_trace_callback(lambda statement: done.append(statement.split(" ")[0]))
     asked = Request("people", "ann", "r", b"digest", "sp", "laplace", Neighbours.A_FLIP, pure(0.5))
     ledger.settle(asked, lambda _: done.append("answer computed") or Reply(b"answer"))  # type: ignore[func-returns-value]
-    ledger._db.set_trace_callback(None)
+    ledger._store.db.set_trace_callback(None)
     ledger.close()
     happened = iter(done)
     assert all(step in happened for step in ("answer computed", "INSERT", "COMMIT", *SEALED)), done

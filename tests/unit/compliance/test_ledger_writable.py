@@ -21,12 +21,12 @@ def test_readiness_follows_the_ledger_and_is_looked_at_once_a_second(
     ledger = Ledger(tmp_path / "ledger.sqlite")
     is_writable = Writable(ledger)
     assert is_writable()
-    ledger._db.execute("PRAGMA query_only = 1")
+    ledger._store.db.execute("PRAGMA query_only = 1")
     now[0] += 0.9
     assert is_writable(), "what was found holds for a second"
     now[0] += 0.1
     assert not is_writable()
-    ledger._db.execute("PRAGMA query_only = 0")
+    ledger._store.db.execute("PRAGMA query_only = 0")
     now[0] += 0.9
     assert not is_writable()
     now[0] += 0.1

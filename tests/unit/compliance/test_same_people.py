@@ -15,8 +15,8 @@ from compliance.deployment.policy.reading import read
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.ledger.entries import LedgerError
-from compliance.ledger.file import inspect
 from compliance.ledger.head import Seal
+from compliance.ledger.place import inspect
 from compliance.records import same_people
 
 PEOPLE = 300
@@ -156,7 +156,7 @@ def test_the_same_people_have_one_budget(place: Place, way: str, name: str) -> N
     said = place.start()
     assert f"data set {name}: these people's data are called loans, and have one budget" in said
     assert "\n" not in said
-    assert inspect(place.folder / "ledger" / "ledger.sqlite").records == ()
+    assert inspect(place.folder / "ledger" / "ledger.sqlite")[0].records == ()
     # Under one name at a time it is the ledger that knows them, whose files are gone.
     assert place.forget().serve("loans", table(), *WHITE, first).start() == ""
     assert "data are called loans" in place.forget().serve(name, changed(table()), *protects, second).start()
@@ -237,9 +237,9 @@ def test_a_ledger_of_before_learns_whose_its_data_are(place: Place) -> None:
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(3.0), whose)
     ledger.close()
     assert place.start() == ""
-    records = len(inspect(place.folder / "ledger" / "ledger.sqlite").records)
+    records = len(inspect(place.folder / "ledger" / "ledger.sqlite")[0].records)
     assert place.start() == ""
-    assert len(inspect(place.folder / "ledger" / "ledger.sqlite").records) == records, "it is written once"
+    assert len(inspect(place.folder / "ledger" / "ledger.sqlite")[0].records) == records, "it is written once"
     assert "data are called loans" in place.forget().serve("again", table(), *BLACK).start()
 
 

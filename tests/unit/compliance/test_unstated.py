@@ -24,7 +24,7 @@ from fairwall.laws.metric import METRICS, Metric, MetricError, Part
 from sim.games import read
 from sim.planning.worst import true_gap
 from tests.command import SMALL
-from tests.loans import Deployment
+from tests.loans import Deployment, write_off
 
 TOY = """
 import dataclasses, runpy, sys
@@ -108,7 +108,7 @@ def test_noise_of_which_nobody_knows_is_taken_to_count_on_groups(mechanism: str,
     ledger.allocate("loans", "alice", 2.0)
     ledger.admit(b"policy", [Served("loans", ("alice",), ("sp",), 20)])
     if mechanism == LOST:
-        ledger.write_off("loans", pure(0.5))
+        write_off(ledger, "loans", pure(0.5))
     else:
         asked = Request("loans", "alice", "r", b"d", "sp", mechanism, Neighbours.A_FLIP, pure(0.5))
         ledger.settle(asked, lambda _: Reply(b""))

@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours, Rule, pure
 from compliance.ledger.entries import Reply, Request, Served
-from compliance.ledger.file import Inspection, inspect
+from compliance.ledger.place import Inspection, inspect
 from fairwall.rpc import identity
 from sim.attestation import check as checking
 from sim.attestation import envelope, refusals, statement, subjects
@@ -42,6 +42,7 @@ from sim.deployment.certificates import write
 from sim.verify.signature import SigningKeyError, new_key, private_key
 from tests.browsed import CHROMIUM
 from tests.command import fairwall
+from tests.loans import write_off
 
 
 @cache
@@ -114,11 +115,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Inspection:
     ledger = Ledger(path)
     filled(ledger)
     ledger.close()
-    return inspect(path)
+    return inspect(path)[0]
 
 
 def account_of(found: Inspection, signer: Signer, **options: Any) -> dict[str, Any]:
-    return statement.account_of(found, "loans", now(), signer.described, **options)
+    return statement.account_of([found], "loans", now(), signer.described, **options)
 
 
 @pytest.fixture(scope="module")
@@ -622,10 +623,8 @@ def test_nothing_but_what_was_told_is_in_the_account(account: dict[str, Any], pl
 
 
 def inspect_of(ledger: Ledger) -> Inspection:
-    from compliance.ledger import file
-
-    ledger.standing("loans")
-    return Inspection(ledger._books, tuple(file.records(ledger._db, 0)), "")
+    with ledger._held("loans") as held:
+        return Inspection("", b"", held.books, tuple(held.session.records("", 0)), "")
 
 
 def test_a_page_for_one_developer_tells_of_no_other(found: Inspection, places: Places) -> None:
@@ -663,7 +662,7 @@ def test_what_was_lost_is_told_and_counts_under_every_rule(places: Places, rule:
     ledger.allocate("loans", "alice", 2.0, 1e-6)
     ledger.settle(asked("alice", "first", pure(0.25)), lambda _: answer((0.0, 0.0, 0.0)))
     before = ledger.standing("loans").spent
-    ledger.write_off("loans", lost)
+    write_off(ledger, "loans", lost)
     after = ledger.standing("loans")
     assert after.spent > before
     if math.isinf(lost.epsilon):

@@ -12,29 +12,48 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
-from compliance.ledger import Ledger, file
+from compliance.ledger import Ledger, sqlite
 from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger.entries import Account, Admission, Entry, LedgerError, Reply, Request, Served, link
-from compliance.ledger.file import LedgerUnavailable, inspect
 from compliance.ledger.head import Head, Seal, SealError, load_key
+from compliance.ledger.place import Place, inspect, reading
+from compliance.ledger.sqlite import SqliteSession
+from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
+from tests import postgres
 
 KEY = bytes(32)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try every store, but in a test that asks for the path of a file."""
+    if "place" in metafunc.fixturenames:
+        stores = ["sqlite"] if "path" in metafunc.fixturenames else ["sqlite", "postgres"]
+        metafunc.parametrize("place", stores, indirect=True)
+
+
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    folder = tmp_path / "ledger"
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return new_place(request.param, tmp_path / "ledger")
+
+
+def new_place(store: str, folder: Path) -> Place:
     folder.mkdir()
-    return folder / "ledger.sqlite"
+    return folder / "ledger.sqlite" if store == "sqlite" else postgres.shared().new_database()
+
+
+@pytest.fixture
+def path(place: Path) -> Path:
+    return place
 
 
 @pytest.fixture
@@ -45,12 +64,30 @@ def seal(tmp_path: Path) -> Seal:
 
 
 @pytest.fixture
-def reopen(path: Path, seal: Seal) -> Iterator[Callable[[], Ledger]]:
+def own(place: Place, seal: Seal) -> Seal:
+    """The seal of the people's chain."""
+    return seal.of("people" if isinstance(place, str) else "")
+
+
+def execute(place: Place, *statements: str) -> None:
+    """Change a store behind the ledger's back."""
+    if isinstance(place, str):
+        with psycopg.connect(place, options="-csearch_path=fairwall") as db:
+            for statement in statements:
+                db.execute(statement.replace("genesis", "lines").replace("x'", "'\\x"))  # type: ignore[arg-type]
+        return
+    with closing(sqlite3.connect(place)) as file, file:
+        for statement in statements:
+            file.execute(statement)
+
+
+@pytest.fixture
+def reopen(place: Place, seal: Seal) -> Iterator[Callable[[], Ledger]]:
     """Open the ledger, as often as a test likes, and see to it that all are closed."""
     opened = []
 
     def open_ledger() -> Ledger:
-        opened.append(Ledger(path, seal))
+        opened.append(Ledger(place, seal))
         return opened[-1]
 
     yield open_ledger
@@ -195,13 +232,13 @@ def test_a_data_set_without_a_budget_is_a_mistake(ledger: Ledger) -> None:
         ledger.allocate("other", "ann", 1.0)
 
 
-def test_terms_are_set_once_and_changes_are_recorded(ledger: Ledger, path: Path) -> None:
+def test_terms_are_set_once_and_changes_are_recorded(ledger: Ledger, place: Place) -> None:
     ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
     ledger.allocate("people", "ann", 2.0)
-    assert len(inspect(path).records) == 3
+    assert len(inspect(place)[0].records) == 3
     ledger.settle(request(loss=pure(2.0)), says(b""))
     ledger.set_budget("people", Neighbours.A_FLIP, Budget(1.0))
-    assert len(inspect(path).records) == 5
+    assert len(inspect(place)[0].records) == 5
     assert ledger.standing("people").remaining == 0.0
     assert refusal(lambda: ledger.settle(request("b", developer="bob"), never)) == REASON_BUDGET_EXHAUSTED
 
@@ -279,11 +316,9 @@ def test_a_ledger_restored_from_a_backup_is_refused(ledger: Ledger, reopen: Call
         reopen()
 
 
-def test_a_ledger_restored_under_a_running_service_is_refused(ledger: Ledger, path: Path, seal: Seal) -> None:
-    with sqlite3.connect(path) as other:
-        settle_many(ledger, 2)
-        other.execute("DELETE FROM entries WHERE sequence = 5")
-    other.close()
+def test_a_ledger_restored_under_a_running_service_is_refused(ledger: Ledger, place: Place, seal: Seal) -> None:
+    settle_many(ledger, 2)
+    execute(place, "DELETE FROM entries WHERE sequence = 5")
     with pytest.raises(LedgerError, match="replaced while it was in use"):
         ledger.settle(request("more"), never)
 
@@ -308,55 +343,64 @@ def test_a_ledger_that_vanished_is_not_begun_anew(ledger: Ledger, reopen: Callab
         "UPDATE terms SET epsilon = 99 WHERE sequence = 1",
         "DELETE FROM entries WHERE sequence = 4",
         "DELETE FROM terms WHERE sequence = 3",
-        "UPDATE genesis SET chain = zeroblob(32)",
+        "UPDATE genesis SET chain = x'" + "00" * 32 + "'",
     ],
 )
 def test_a_ledger_that_was_changed_is_refused(
-    ledger: Ledger, reopen: Callable[[], Ledger], path: Path, change: str
+    ledger: Ledger, reopen: Callable[[], Ledger], place: Place, change: str
 ) -> None:
     settle_many(ledger, 3)
     ledger.close()
-    with sqlite3.connect(path) as other:
-        other.execute(change)
-    other.close()
+    if isinstance(place, str) and change.endswith("delta = 'x' WHERE sequence = 5"):
+        change = change.replace("'x'", "'NaN'")  # a database has types
+    execute(place, change)
     with pytest.raises(LedgerError, match=r"(the chain breaks at record [1-5],|a record was changed) .*bring back"):
         reopen()
-    assert inspect(path).fault
+    assert inspect(place)[0].fault
 
 
-def forge(path: Path, *statements: str) -> None:
+def forge(place: Place, *statements: str) -> None:
     """Write to a ledger without its key, and chain what is written as anybody can."""
-    with sqlite3.connect(path) as db:
-        for statement in statements:
-            db.execute(statement)
-        before = db.execute("SELECT chain FROM genesis").fetchone()[0]
-        for record in file.records(db, 0):
+    execute(place, *statements)
+    with reading(place) as session:
+        (chain,) = session.chains()
+        before, anew = session.genesis(chain), []
+        assert before is not None
+        for record in session.records(chain, 0):
             before = link(before, record)
             table = "entries" if isinstance(record, Entry) else "terms"
-            db.execute(f"UPDATE {table} SET chain = ? WHERE sequence = ?", (before, record.sequence))  # noqa: S608
-    db.close()
+            anew.append(f"UPDATE {table} SET chain = x'{before.hex()}' WHERE sequence = {record.sequence}")  # noqa: S608
+    execute(place, *anew)
 
 
-MORE = """INSERT INTO terms SELECT (SELECT max(sequence) FROM entries) + {0}, dataset, developer, neighbours, rule, 1e6,
-    delta, data, time, chain, mac FROM terms WHERE sequence = {1}"""
+def raise_budget(place: Place) -> None:
+    """Add terms of a million behind the last charge."""
+    line = "line, " if isinstance(place, str) else ""
+    kept = "dataset, developer, neighbours, rule"
+    rest = "delta, data, time, chain, mac"
+    forge(
+        place,
+        f"INSERT INTO terms ({line}sequence, {kept}, epsilon, {rest}) SELECT {line}(SELECT max(sequence) + 1 FROM "  # noqa: S608
+        f"entries), {kept}, 1e6, {rest} FROM terms WHERE sequence = 1",
+    )
 
 
-def test_who_lacks_the_key_raises_no_budget(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
+def test_who_lacks_the_key_raises_no_budget(ledger: Ledger, reopen: Callable[[], Ledger], place: Place) -> None:
     settle_many(ledger, 2)
-    forge(path, MORE.format(1, 1))
-    assert not inspect(path).fault  # as far as anybody can see
+    raise_budget(place)
+    assert not inspect(place)[0].fault  # as far as anybody can see
     for use in (lambda: ledger.settle(request("more"), never), reopen):
         with pytest.raises(LedgerError, match=r"the chain breaks at record 6, .*written without this key"):
             use()  # type: ignore[operator]
 
 
-def test_who_lacks_the_key_changes_no_answer_that_is_repeated(ledger: Ledger, path: Path) -> None:
+def test_who_lacks_the_key_changes_no_answer_that_is_repeated(ledger: Ledger, place: Place) -> None:
     settle_many(ledger, 2)
-    head = file.head_of(ledger._db)
-    forge(path, "UPDATE entries SET released = x'00' WHERE sequence = 4")
-    with sqlite3.connect(path) as db:  # the end of the chain is what a running service knows it by
-        db.execute("UPDATE entries SET chain = ? WHERE sequence = 5", (head.chain,))
-    db.close()
+    (found,) = inspect(place)
+    head = found.books.head
+    forge(place, "UPDATE entries SET released = x'00' WHERE sequence = 4")
+    # The end of the chain is what a running service knows it by.
+    execute(place, f"UPDATE entries SET chain = x'{head.chain.hex()}' WHERE sequence = 5")  # noqa: S608
     with pytest.raises(LedgerError, match="record 4 was changed: bring back"):
         ledger.settle(request("0", loss=pure(1e-6)), never)
     assert ledger.settle(request("more"), says(b"next")).reply.answer == b"next"
@@ -413,8 +457,14 @@ def test_nobody_else_waits_while_an_answer_is_computed(ledger: Ledger) -> None:
     assert ledger.standing("people").spent == 1.0
 
 
+def out_of_turn(ledger: Ledger) -> Ledger:
+    """Have a service answer while another one has its developer's turn, as when that was lost with a connection."""
+    ledger._store.turn = lambda _: nullcontext()  # type: ignore[method-assign]
+    return ledger
+
+
 def test_what_another_service_has_charged_meanwhile_counts(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
-    other = reopen()
+    other = out_of_turn(reopen())
 
     def overtaken(_: tuple[bytes, ...]) -> Reply:
         other.settle(request("b", loss=pure(1.8)), says(b"first"))
@@ -427,7 +477,7 @@ def test_what_another_service_has_charged_meanwhile_counts(ledger: Ledger, reope
 def test_a_request_that_another_service_has_answered_meanwhile_gets_that_answer(
     ledger: Ledger, reopen: Callable[[], Ledger]
 ) -> None:
-    other = reopen()
+    other = out_of_turn(reopen())
 
     def overtaken(_: tuple[bytes, ...]) -> Reply:
         other.settle(request(), says(b"first"))
@@ -438,7 +488,7 @@ def test_a_request_that_another_service_has_answered_meanwhile_gets_that_answer(
 
 
 def test_an_answer_uses_the_facts_that_hold_when_it_is_charged(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
-    other, seen = reopen(), []
+    other, seen = out_of_turn(reopen()), []
 
     def look(facts: tuple[bytes, ...]) -> Reply:
         if not seen:
@@ -452,58 +502,59 @@ def test_an_answer_uses_the_facts_that_hold_when_it_is_charged(ledger: Ledger, r
 
 @pytest.mark.parametrize("charged", [0, 1])
 def test_a_crash_between_commit_and_seal_is_made_good(
-    ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal, charged: int
+    ledger: Ledger, reopen: Callable[[], Ledger], own: Seal, charged: int
 ) -> None:
-    sealed = seal.path.read_bytes()
+    sealed = own.path.read_bytes()
     entries = settle_many(ledger, charged)
     ledger.close()
-    seal.path.write_bytes(sealed)
+    own.path.write_bytes(sealed)
     assert reopen().entries("people") == tuple(entries)
-    assert seal.read() == Head(3 + charged, entries[-1].chain if entries else seal.read().chain)  # type: ignore[union-attr]
+    assert own.read() == Head(3 + charged, entries[-1].chain if entries else own.read().chain)  # type: ignore[union-attr]
 
 
-def test_an_old_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal) -> None:
-    sealed = seal.path.read_bytes()
+def test_an_old_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], own: Seal) -> None:
+    sealed = own.path.read_bytes()
     settle_many(ledger, 2)
     ledger.close()
-    seal.path.write_bytes(sealed)
+    own.path.write_bytes(sealed)
     with pytest.raises(LedgerError, match="not the ledger that was sealed"):
         reopen()
 
 
-def test_a_missing_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal) -> None:
+def test_a_missing_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], own: Seal) -> None:
     ledger.close()
-    seal.path.unlink()
-    with pytest.raises(LedgerError, match=r"head is missing: bring .*head.json back"):
+    own.path.unlink()
+    with pytest.raises(LedgerError, match=r"head is missing: bring .*head.json(\.people)? back"):
         reopen()
 
 
 def test_another_ledgers_head_is_refused(
-    ledger: Ledger, reopen: Callable[[], Ledger], tmp_path: Path, seal: Seal
+    ledger: Ledger, reopen: Callable[[], Ledger], tmp_path: Path, place: Place, own: Seal
 ) -> None:
     ledger.close()
-    (tmp_path / "second").mkdir()
-    second = Ledger(tmp_path / "second" / "ledger.sqlite", Seal(seal.path.with_name("second"), KEY))
+    elsewhere = new_place("postgres" if isinstance(place, str) else "sqlite", tmp_path / "second")
+    other = Seal(own.path.with_name("second"), KEY)
+    second = Ledger(elsewhere, other)
     second.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
     for developer in ("ann", "bob"):
         second.allocate("people", developer, 2.0)
     second.close()
-    shutil.copy(seal.path.with_name("second"), seal.path)
+    shutil.copy(other.of(second._store.chain_of("people")).path, own.path)
     with pytest.raises(LedgerError, match="not the ledger that was sealed"):
         reopen()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"sequence": 3, "chain": "00", "seal": "00"}', "\ud800"])
-def test_a_forged_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal, text: str) -> None:
+def test_a_forged_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], own: Seal, text: str) -> None:
     ledger.close()
-    seal.path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    own.path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(LedgerError, match="not sealed with this key: put back"):
         reopen()
 
 
-def test_another_key_is_refused(ledger: Ledger, path: Path, seal: Seal) -> None:
+def test_another_key_is_refused(ledger: Ledger, place: Place, seal: Seal) -> None:
     with pytest.raises(LedgerError, match="written without this key: bring back"):
-        Ledger(path, Seal(seal.path, b"\1" * 32))
+        Ledger(place, Seal(seal.path, b"\1" * 32))
 
 
 def test_the_head_is_kept_out_of_the_ledgers_folder(path: Path) -> None:
@@ -580,7 +631,7 @@ def test_a_ledger_of_format_2_becomes_one_of_format_3_and_keeps_all_it_holds(
     assert again.settle(request(), never) == entry
     again.admit(b"policy", [Served("people", ("ann", "bob"), ("sp",))])
     again.close()
-    found = inspect(path)
+    (found,) = inspect(path)
     assert found.fault == ""
     assert isinstance(found.records[-1], Admission)
 
@@ -631,12 +682,12 @@ def test_records_of_policies_without_a_minimum_are_as_they_were(ledger: Ledger, 
         found = [json.loads(served) for (served,) in db.execute("SELECT served FROM admissions ORDER BY sequence")]
     db.close()
     assert found == [[["people", ["ann", "bob"], ["sp"]]], [["people", ["ann", "bob"], ["sp"], 20]]]
-    assert [each.served for each in inspect(path).records if isinstance(each, Admission)] == [
+    assert [each.served for each in inspect(path)[0].records if isinstance(each, Admission)] == [
         tuple(served_from(least)) for least in (1, 20)
     ]
 
 
-def test_a_policy_is_recorded_once_and_who_is_not_in_it_has_no_share(ledger: Ledger, path: Path) -> None:
+def test_a_policy_is_recorded_once_and_who_is_not_in_it_has_no_share(ledger: Ledger, place: Place) -> None:
     ledger.set_budget("other", Neighbours.A_FLIP, Budget(9.0))
     ledger.allocate("other", "bob", 1.0)
     ledger.settle(request(loss=pure(0.5)), says(b""))
@@ -647,27 +698,27 @@ def test_a_policy_is_recorded_once_and_who_is_not_in_it_has_no_share(ledger: Led
     assert refusal(lambda: ledger.settle(request(developer="bob"), never)) == REASON_BUDGET_EXHAUSTED
     ledger.admit(b"second", [Served("people", ("ann",), ("sp", "eo"))])
     ledger.admit(b"second", [Served("people", ("ann",), ("sp",)), Served("other", ())])
-    found = [each for each in inspect(path).records if isinstance(each, Admission)]
+    found = [each for each in inspect(place)[0].records if isinstance(each, Admission)]
     assert [(each.policy, [one.dataset for one in each.served]) for each in found] == [
         *((b"first", ["people"]), (b"second", ["people"]), (b"second", ["people", "other"])),
     ]
 
 
 def test_a_policy_s_record_that_was_changed_breaks_the_chain(
-    ledger: Ledger, reopen: Callable[[], Ledger], path: Path
+    ledger: Ledger, reopen: Callable[[], Ledger], place: Place
 ) -> None:
     ledger.admit(b"policy", [Served("people", ("ann", "bob"), ("sp",))])
     ledger.close()
-    forge(path, "UPDATE admissions SET served = replace(served, 'ann', 'eve')")
+    forge(place, "UPDATE admissions SET served = replace(served, 'ann', 'eve')")
     with pytest.raises(LedgerError, match="the chain breaks"):
         reopen()
 
 
-def test_budgets_are_checked_before_one_is_set(ledger: Ledger, path: Path) -> None:
+def test_budgets_are_checked_before_one_is_set(ledger: Ledger, place: Place) -> None:
     def account(name: str, people: bytes, rule: Rule = Rule.BASIC) -> Account:
         return Account(name, Neighbours.A_FLIP, Budget(1.0, 0.0, rule), people * 16 + b"what they say...")
 
-    before = len(inspect(path).records)
+    before = len(inspect(place)[0].records)
     ledger.check_budgets([account("people", b"a"), account("new", b"b")])
     for refused, why in (
         ([account("new", b"a"), account("people", b"b", Rule.ZCDP)], "not by zcdp"),
@@ -675,21 +726,22 @@ def test_budgets_are_checked_before_one_is_set(ledger: Ledger, path: Path) -> No
     ):
         with pytest.raises(LedgerError, match=why):
             ledger.check_budgets(refused)
-    assert len(inspect(path).records) == before
+    assert len(inspect(place)[0].records) == before
 
 
+@pytest.mark.usefixtures("path")
 def test_a_ledger_that_may_not_grow_refuses_and_recovers(ledger: Ledger) -> None:
-    pages = ledger._db.execute("PRAGMA page_count").fetchone()[0]
-    ledger._db.execute(f"PRAGMA max_page_count = {pages}")
+    pages = ledger._store.db.execute("PRAGMA page_count").fetchone()[0]
+    ledger._store.db.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LedgerUnavailable, match=r"ledger\.sqlite: database or disk is full"):
         ledger.settle(request(), says(bytes(100_000)))
     assert ledger.standing("people").spent == 0.0
-    ledger._db.execute("PRAGMA max_page_count = 100000")
+    ledger._store.db.execute("PRAGMA max_page_count = 100000")
     assert ledger.settle(request(), says(b"now")).reply.answer == b"now"
 
 
 def test_a_ledger_locked_by_somebody_else_refuses_and_recovers(ledger: Ledger, path: Path) -> None:
-    ledger._db.execute("PRAGMA busy_timeout = 1")
+    ledger._store.db.execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerUnavailable, match="database is locked"):
@@ -698,8 +750,9 @@ def test_a_ledger_locked_by_somebody_else_refuses_and_recovers(ledger: Ledger, p
     assert ledger.settle(request(), says(b"now")).reply.answer == b"now"
 
 
+@pytest.mark.usefixtures("path")
 def test_a_read_only_ledger_refuses(ledger: Ledger) -> None:
-    ledger._db.execute("PRAGMA query_only = 1")
+    ledger._store.db.execute("PRAGMA query_only = 1")
     with pytest.raises(LedgerUnavailable, match="readonly"):
         ledger.settle(request(), says(b""))
 
@@ -777,7 +830,7 @@ def test_many_who_begin_a_ledger_at_once_all_open_it(tmp_path: Path) -> None:
 
             def begin(path: Path, gate: threading.Barrier = gate) -> bytes:
                 gate.wait(300)
-                with closing(file.connect(path)) as db:
-                    return file.genesis_of(db)
+                with closing(sqlite.connect(path)) as db:
+                    return SqliteSession(db).genesis()
 
             assert len({*threads.map(begin, [tmp_path / f"{number}.sqlite"] * 8)}) == 1

@@ -1,0 +1,93 @@
+"""Where a ledger is: what its place names is opened as a store, or read by whoever does not change it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from compliance.ledger.entries import Books, LedgerError, Record
+from compliance.ledger.store import Session, Store
+
+Place: TypeAlias = Path | str
+"""The path of a SQLite file, or the URL of a PostgreSQL database."""
+
+
+def open_store(place: Place | None) -> Store:
+    """Open a ledger's store, and lay it out if it is new; one in memory for None."""
+    if isinstance(place, str):
+        from compliance.ledger.postgres import PostgresStore
+
+        return PostgresStore(place)
+    from compliance.ledger.sqlite import SqliteStore
+
+    return SqliteStore(place)
+
+
+def reading(place: Place) -> AbstractContextManager[Session]:
+    """Read a store as it is at one moment, without changing it, also while a service uses it."""
+    if isinstance(place, str):
+        from compliance.ledger import postgres
+
+        return postgres.reading(place)
+    from compliance.ledger import sqlite
+
+    return sqlite.reading(place)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A chain as a reader finds it.
+
+    Parameters
+    ----------
+    chain : str
+        Its name: that of its data set, or empty for the one chain of a file.
+    genesis : bytes
+        What it starts from.
+    books : Books
+        What the records add up to, as far as the chain is whole.
+    records : tuple of Record
+        Those that are in the books, in order.
+    fault : str
+        What is wrong with the chain; empty if it is whole.
+    """
+
+    chain: str
+    genesis: bytes
+    books: Books
+    records: tuple[Record, ...]
+    fault: str
+
+
+def inspect(place: Place, key: bytes = b"") -> tuple[Inspection, ...]:
+    """Read all chains of a ledger as they are at one moment, without its seal.
+
+    Parameters
+    ----------
+    key : bytes
+        As in `Books`.
+
+    Raises
+    ------
+    LedgerError
+        If the place holds no ledger.
+    LedgerUnavailable
+        If it cannot be read.
+    """
+    with reading(place) as session:
+        return tuple(_inspected(session, chain, key) for chain in session.chains())
+
+
+def _inspected(session: Session, chain: str, key: bytes) -> Inspection:
+    genesis = session.genesis(chain)
+    assert genesis is not None, "it has begun"
+    books, counted = Books(genesis, key), list[Record]()
+    try:
+        for record in session.records(chain, 0):
+            books.add(record)
+            counted.append(record)
+    except LedgerError as error:
+        return Inspection(chain, genesis, books, tuple(counted), str(error))
+    return Inspection(chain, genesis, books, tuple(counted), "")

@@ -1,0 +1,159 @@
+"""A PostgreSQL server for tests, on a socket in a temporary folder: started when it is first asked for."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+from glob import glob
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+_SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "60",
+    "shared_buffers": "16MB",
+    "autovacuum": "off",
+    "max_wal_senders": "4",
+    "log_min_messages": "fatal",
+}
+
+_names = count()
+
+
+@dataclass
+class Server:
+    """A server in a folder of its own.
+
+    Parameters
+    ----------
+    programs : Path
+        Where PostgreSQL's programs are.
+    folder : Path
+        Holds its data and its socket; belongs to the user that it runs as, since it refuses to run as root.
+    settings : dict of str to str
+        What it is started with, beside the tests' own.
+    """
+
+    programs: Path
+    folder: Path
+    settings: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def run(self, *command: str) -> None:
+        subprocess.run(
+            [self.programs / command[0], *command[1:]],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            **_as(self.folder),
+        )
+
+    def start(self) -> None:
+        options = [f"-c{name}={value}" for name, value in (_SETTINGS | self.settings).items()]
+        log = (self.folder / "log").open("ab")
+        self.process = subprocess.Popen(
+            [self.programs / "postgres", "-D", self.data, "-k", self.folder, *options],
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            **_as(self.folder),
+        )
+        log.close()
+        until = time.monotonic() + 60
+        while True:
+            ready = subprocess.run(
+                [self.programs / "pg_isready", "-q", "-h", self.folder, "-d", "postgres"], check=False
+            )
+            if ready.returncode == 0:
+                return
+            if time.monotonic() > until or self.process.poll() is not None:
+                raise RuntimeError((self.folder / "log").read_text())
+            time.sleep(0.02)
+
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """End it: at once by default (``immediate``), as in a crash."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(60)
+            self.process = None
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://fairwall@/{database}?host={self.folder}"
+
+    def new_database(self) -> str:
+        """Make an empty database; its address."""
+        import psycopg
+
+        name = f"d{next(_names)}"
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+
+def programs() -> Path | None:
+    """Where PostgreSQL 15 or later is, as Debian installs it, or on the path."""
+    found = sorted(glob("/usr/lib/postgresql/*/bin/postgres"), key=lambda name: int(name.split("/")[4]))
+    own = shutil.which("postgres")
+    return Path(found[-1]).parent if found else Path(own).resolve().parent if own else None
+
+
+def begin(**settings: str) -> Server:
+    """Lay a server out and start it; the caller stops it."""
+    where = programs()
+    if where is None:
+        pytest.skip("PostgreSQL is not installed")
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    folder = Path(tempfile.mkdtemp(prefix="fairwall-pg-"))
+    if os.getuid() == 0:
+        user = pwd.getpwnam("nobody")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    server = Server(where, folder, settings)
+    server.run(
+        "initdb", "-D", str(server.data), "--no-sync", "-U", "fairwall", "-A", "trust", "-E", "UTF8", "--locale=C"
+    )
+    server.start()
+    return server
+
+
+def remove(server: Server) -> None:
+    server.stop()
+    shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@cache
+def shared() -> Server:
+    """The server that a process's tests share; each has databases of its own."""
+    server = begin()
+    atexit.register(remove, server)
+    return server
+
+
+def _as(folder: Path) -> dict[str, int]:
+    owner = folder.stat()
+    return {"user": owner.st_uid, "group": owner.st_gid} if os.getuid() == 0 else {}
+
+
+def end_connections(url: str) -> None:
+    """Cut every connection to a database, as its administrator can."""
+    import psycopg
+
+    with contextlib.suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as db:
+        db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
