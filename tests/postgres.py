@@ -95,6 +95,29 @@ class Server:
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://fairwall@/{database}?host={self.folder}"
 
+    def standby(self) -> Server:
+        """Copy this server to one that follows it; not started."""
+        own = Server(self.programs, _folder(), self.settings)
+        self.run("pg_basebackup", "-h", str(self.folder), "-U", "fairwall", "-D", str(own.data), "-R", "-c", "fast")
+        return own
+
+    def wait_for(self, primary: Server) -> None:
+        """Wait until this standby has all that its primary has committed."""
+        import psycopg
+
+        with psycopg.connect(primary.url()) as db:
+            (end,) = db.execute("SELECT pg_current_wal_flush_lsn()").fetchone() or (None,)
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            while not (db.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", (end,)).fetchone() or (True,))[0]:
+                time.sleep(0.02)
+
+    def promote(self) -> None:
+        """Have this standby, which may be stopped, take the place of its primary."""
+        (self.data / "standby.signal").unlink(missing_ok=True)
+        if self.process is not None:
+            self.stop(signal.SIGINT)
+        self.start()
+
     def new_database(self) -> str:
         """Make an empty database; its address."""
         import psycopg
@@ -118,16 +141,20 @@ def begin(**settings: str) -> Server:
     if where is None:
         pytest.skip("PostgreSQL is not installed")
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="fairwall-pg-"))
-    if os.getuid() == 0:
-        user = pwd.getpwnam("nobody")
-        os.chown(folder, user.pw_uid, user.pw_gid)
-    server = Server(where, folder, settings)
+    server = Server(where, _folder(), settings)
     server.run(
         "initdb", "-D", str(server.data), "--no-sync", "-U", "fairwall", "-A", "trust", "-E", "UTF8", "--locale=C"
     )
     server.start()
     return server
+
+
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="fairwall-pg-"))
+    if os.getuid() == 0:
+        user = pwd.getpwnam("nobody")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    return folder
 
 
 def remove(server: Server) -> None:

@@ -229,14 +229,13 @@ class PostgresStore:
                 db = self._idle.pop()
             except IndexError:
                 return _ready(self._url)
-            if not db.closed and not _has_hung_up(db):
+            if not _is_over(db):
                 return db
-            db.close()
 
     def _asked(self, statement: str, number: int) -> bool:
         with self._turns_lock, explained(self.name):
             try:
-                if self._turns is None or self._turns.closed:
+                if self._turns is None or _is_over(self._turns):
                     self._turns = _ready(self._url)
                 row = self._turns.execute(statement, (number,)).fetchone()
             except BaseException:
@@ -383,11 +382,15 @@ def _is_laid_out(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
     return True
 
 
-def _has_hung_up(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Say whether a server has ended a connection that waits: then there is something to read, which is its end."""
+def _is_over(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Close a connection that waits if the server has hung up: then there is something to read, which is its end."""
+    if db.closed:
+        return True
     poll = select.poll()
     poll.register(db.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
-    return bool(poll.poll(0))
+    if poll.poll(0):
+        db.close()
+    return bool(db.closed)
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
