@@ -30,6 +30,7 @@ def main() -> None:
     with handshakes.reported():
         serve(
             Path(asked.policy),
+            listen=asked.listen,
             new_ledger=asked.new_ledger,
             even_if_worthless=asked.even_if_worthless,
             even_if_revealing=asked.even_if_revealing,

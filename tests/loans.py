@@ -34,8 +34,8 @@ _POLICY = """
 name = "loans"
 listen = "{address}"
 credentials = "certificates/compliance"
-ledger = "ledger/ledger.sqlite"
-seal = "seal/head"
+ledger = "{ledger}"
+seal = "{seal}"
 [data]
 source = "people.csv"
 protected = "group"
@@ -63,6 +63,8 @@ class Deployment:
     ----------
     folder : Path
         Empty, or with folders that are to hold the ledger or the sealed head.
+    ledger, seal : str
+        Where these are kept, as the policy says it.
 
     Attributes
     ----------
@@ -73,8 +75,9 @@ class Deployment:
         What Python is to run as the service.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ledger: str = "ledger/ledger.sqlite", seal: str = "seal/head") -> None:
         self.folder = folder
+        self._kept = {"ledger": ledger, "seal": seal}
         self.address = f"127.0.0.1:{_free_port()}"
         self.environment: Mapping[str, str] | None = None
         self.service: tuple[str, ...] = ("-I", "-m", "compliance")
@@ -91,7 +94,7 @@ class Deployment:
 
     def set_budget(self, epsilon: float) -> None:
         """Set the whole of it, for each developer alone too; it holds from the next start on."""
-        (self.folder / "policy.toml").write_text(_POLICY.format(address=self.address, epsilon=epsilon))
+        (self.folder / "policy.toml").write_text(_POLICY.format(address=self.address, epsilon=epsilon, **self._kept))
 
     def client(self, developer: str, address: str = "") -> AuditClient:
         """Be a developer, who finds the service at its address or behind another one."""
@@ -99,7 +102,8 @@ class Deployment:
 
     def entries(self) -> dict[tuple[str, str], Entry]:
         """What was charged, by developer and request id: the chain is whole, no id stands twice, the sum is right."""
-        (found,) = inspect(self.folder / "ledger" / "ledger.sqlite")
+        kept = self._kept["ledger"]
+        (found,) = inspect(kept if "://" in kept else self.folder / kept)
         assert found.fault == ""
         charged = [record for record in found.records if isinstance(record, Entry)]
         entries = {(entry.request.developer, entry.request.request_id): entry for entry in charged}
@@ -109,9 +113,10 @@ class Deployment:
         return entries
 
     @contextmanager
-    def started(self) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """Start the service, which may not listen yet; it ends by signal 9."""
         command = [sys.executable, *self.service, "--even-if-worthless", "--policy", str(self.folder / "policy.toml")]
+        command += options
         with (
             (self.folder / "log").open("a") as log,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,
@@ -122,13 +127,13 @@ class Deployment:
                 process.kill()
 
     @contextmanager
-    def served(self) -> Iterator[subprocess.Popen[str]]:
+    def served(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """Start the service, and wait until it listens."""
-        with self.started() as process:
+        with self.started(*options) as process:
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line, self.log[-500:]
-            assert json.loads(line)["address"] == self.address
+            assert json.loads(line)["address"] == (options[-1] if "--listen" in options else self.address)
             yield process
 
 

@@ -9,26 +9,48 @@ from pathlib import Path
 
 from compliance.deployment.policy.loading import Data, fingerprint_of_release
 from compliance.deployment.policy.schema import DeploymentSection, Policies
-from compliance.ledger import Ledger
+from compliance.ledger import Ledger, postgres
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.entries import Account, LedgerError, Served
-from compliance.ledger.head import Seal, load_key
-from compliance.ledger.place import inspect
+from compliance.ledger.head import load_key
+from compliance.ledger.place import Place, inspect, open_seal
 
 LOG = logging.getLogger(__name__)
+
+
+IN_FORCE = (
+    "policy {} is in force, and this service's file is another one: bring that here, or send this service SIGHUP to "
+    "put its own in force"
+)
 
 
 def open_ledger(policy: Policies, data: Sequence[Data]) -> Ledger:
     """Open the ledger, and put the policy in force there."""
     place = policy.deployment
-    if not _is_written(place.ledger):  # nothing is begun that then could not be used
+    if not _is_begun(place.ledger):  # nothing is begun that then could not be used
         agree(policy, data, Ledger())
-        for folder in (place.ledger.parent, place.seal.parent):
+        for folder in folders_of(place):
             with tempfile.NamedTemporaryFile(dir=folder):
                 pass
-    ledger = Ledger(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
-    agree(policy, data, ledger)
+    ledger = Ledger(place.ledger, open_seal(place.seal, load_key(place.credentials / "seal.key")))
+    # Of several services one may have an older file: a policy of old comes into force again if somebody says so, by
+    # SIGHUP. What the file of a ledger's only service says is what its operator says.
+    if isinstance(place.ledger, str) and (holds := ledger.newer_than(policy.digest)):
+        LOG.error("%s: nothing new is answered: %s", shown(place.ledger), IN_FORCE.format(holds.hex()[:12]))
+        ledger.answer_by(policy.digest)
+    else:
+        agree(policy, data, ledger)
     return ledger
+
+
+def folders_of(place: DeploymentSection) -> list[Path]:
+    """List the folders that hold the ledger and its head: none of what is in a database."""
+    return [kept.parent for kept in (place.ledger, place.seal) if isinstance(kept, Path)]
+
+
+def shown(place: Place) -> str:
+    """Return where a ledger or its head is kept as messages show it."""
+    return postgres.shown(place) if isinstance(place, str) else str(place)
 
 
 def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
@@ -67,20 +89,23 @@ def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
 
 def check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
     """Tell a ledger that is begun from one that is lost: only the first has a budget of which nothing is spent."""
-    if not key.exists() and (place.seal.exists() or _is_written(place.ledger)):
+    ledger, head = shown(place.ledger), shown(place.seal)
+    has_key = key.exists()
+    sealed = open_seal(place.seal, load_key(key) if has_key else b"").exists()
+    if not has_key and (sealed or _is_begun(place.ledger)):
+        raise LedgerError(f"{key}: is missing, with which {ledger} and its head {head} were made: bring it back")
+    written = _is_begun(place.ledger) and any(each.records for each in inspect(place.ledger))
+    empty = not sealed and not written
+    if empty and has_key and not new:
         raise LedgerError(
-            f"{key}: is missing, with which {place.ledger} and its head {place.seal} were made: bring it back"
-        )
-    written = _is_written(place.ledger) and any(each.records for each in inspect(place.ledger))
-    empty = not place.seal.exists() and not written
-    if empty and key.exists() and not new:
-        raise LedgerError(
-            f"{place.ledger}: the ledger and its head {place.seal} are gone, but there is {key}, which is made with "
+            f"{ledger}: the ledger and its head {head} are gone, but there is {key}, which is made with "
             "them: bring them back (is a volume not mounted?), or start with --new-ledger, which forgets what was spent"
         )
     if new and not empty:
-        raise LedgerError(f"{place.ledger}: it, or its head {place.seal}, is there: leave out --new-ledger")
+        raise LedgerError(f"{ledger}: it, or its head {head}, is there: leave out --new-ledger")
 
 
-def _is_written(ledger: Path) -> bool:
+def _is_begun(ledger: Place) -> bool:
+    if isinstance(ledger, str):
+        return postgres.has_begun(ledger)
     return ledger.exists() and ledger.stat().st_size > 0

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import logging
+import os
+import signal
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,13 +20,16 @@ from compliance.answers.group_service import GroupService
 from compliance.answers.release_service import ReleaseService
 from compliance.deployment import worth
 from compliance.deployment.accounts import opened
-from compliance.deployment.ledger import agree
+from compliance.deployment.ledger import IN_FORCE, agree
 from compliance.deployment.policy.checks import check_change
 from compliance.deployment.policy.loading import Data, load_all
 from compliance.deployment.policy.reading import read
-from compliance.deployment.policy.schema import Policies
+from compliance.deployment.policy.schema import Policies, PolicyError
 from compliance.deployment.running import Running
 from compliance.ledger import Ledger
+from compliance.ledger.entries import LedgerError
+from compliance.ledger.store import LedgerUnavailable
+from fairwall import toml
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
@@ -35,6 +44,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+_LOOK_SECONDS = 0.3
+"""How often a service looks whether another one has put a policy in force."""
+
 
 @dataclass
 class Service:
@@ -44,6 +56,8 @@ class Service:
     ----------
     path : Path
         The policy's file.
+    listen : str or None
+        Where it listens, if not where the file says.
     policy : Policies
         The one that is in force.
     running : Running
@@ -55,24 +69,30 @@ class Service:
     """
 
     path: Path
+    listen: str | None
     policy: Policies
     ledger: Ledger
     running: Running
     deployed: Deployed
     accounts: Accounts = field(default_factory=Accounts)
+    noticed: bytes = b""
+    """The digest of a policy that another service has put in force, until this one has looked whether it has it too."""
 
     def put_in_force(self, data: Sequence[Data]) -> None:
         """Open what a policy serves: nothing of it can be refused; calls under way end by what they began with."""
         self.accounts.replace(opened(data, self.ledger))
 
-    def listen(self, credentials: identity.Credentials) -> Server:
+    def begin(self, credentials: identity.Credentials) -> Server:
         """Begin to answer."""
         return server.serve(self._register, credentials, self.policy.deployment.listen, self.deployed)
 
     def reload(self, listening: Server) -> None:
         """Put the policy in force as it is in its file now, or leave all as it was."""
+        noticed, self.noticed = self.noticed, b""
         try:
-            new = read(self.path)
+            new = read(self.path, self.listen)
+            if noticed not in (b"", new.digest):
+                raise PolicyError(f"{self.path}: {IN_FORCE.format(noticed.hex()[:12])}")
             check_change(self.policy, new)
             credentials, revoked = credentials_of(new, self.deployed.revoked)
             data = load_all(new)
@@ -90,6 +110,26 @@ class Service:
         for each in data:
             LOG.info("SIGHUP: %s", each.policy.summary)
             worth.say(each.policy, each.records, list(worth.worths(each.policy, each.records)))
+
+    def follow(self) -> None:
+        """Notice from now on, within a second, what policy another service of this ledger puts in force."""
+        if isinstance(self.policy.deployment.ledger, str):
+            threading.Thread(target=self._follow, name="policy", daemon=True).start()
+
+    def _follow(self) -> None:
+        seen = self.policy.digest
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            with contextlib.suppress(LedgerUnavailable, LedgerError, OSError, toml.TomlError):
+                holds = self.ledger.admitted() or self.policy.digest
+                # Its file may follow later.
+                if holds != self.policy.digest and (
+                    holds != seen or holds == hashlib.sha256(toml.content(self.path)).digest()
+                ):
+                    seen = self.noticed = holds
+                    os.kill(os.getpid(), signal.SIGHUP)
+                    while self.noticed:
+                        time.sleep(_LOOK_SECONDS)
 
     def _register(self, grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(self.accounts.audits), grpc_server)

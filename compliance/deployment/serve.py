@@ -11,12 +11,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from compliance.deployment import worth
-from compliance.deployment.ledger import check_begun, open_ledger
+from compliance.deployment.ledger import check_begun, folders_of, open_ledger
 from compliance.deployment.policy.loading import load_all
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import Policies
 from compliance.deployment.reload import Service, admitted, credentials_of
-from compliance.deployment.running import Running
+from compliance.deployment.running import Running, running_beside
+from compliance.ledger import postgres
 from compliance.ledger.writable import Writable
 from fairwall.errors import UserError
 from fairwall.rpc import confine, journal, memory, process, server
@@ -26,13 +27,17 @@ from fairwall.rpc.server import Deployed, Server
 LOG = logging.getLogger(__name__)
 
 
-def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool, even_if_revealing: bool) -> None:
+def serve(
+    path: Path, *, listen: str | None, new_ledger: bool, even_if_worthless: bool, even_if_revealing: bool
+) -> None:
     """Serve by a policy, until told to end; a policy that cannot be served is one line and status 2.
 
     Parameters
     ----------
     path : Path
         The policy's file.
+    listen : str or None
+        Where to listen, "host:port", if not where the policy says.
     new_ledger : bool
         Whether to begin a ledger where one was lost.
     even_if_worthless : bool
@@ -49,7 +54,12 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool, even_if_reve
     try:
         with process.until_told(lambda: service.reload(listening)):
             service, listening, stop_telemetry = _start(
-                path, made, new_ledger=new_ledger, worthless=even_if_worthless, revealing=even_if_revealing
+                path,
+                made,
+                listen=listen,
+                new_ledger=new_ledger,
+                worthless=even_if_worthless,
+                revealing=even_if_revealing,
             )
     except (UserError, OSError) as error:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
@@ -62,10 +72,10 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool, even_if_reve
 
 
 def _start(
-    path: Path, made: list[Path], *, new_ledger: bool, worthless: bool, revealing: bool
+    path: Path, made: list[Path], *, listen: str | None, new_ledger: bool, worthless: bool, revealing: bool
 ) -> tuple[Service, Server, Callable[[], object]]:
     """Begin to serve, once nothing can be wrong with the policy any more; what serves, and what ends telemetry."""
-    policy = read(path)
+    policy = read(path, listen)
     place = policy.deployment
     credentials, revoked = credentials_of(policy)
     layers = _confined(path, policy, made, new=new_ledger)
@@ -79,16 +89,18 @@ def _start(
     server.check(place.listen, credentials)
     ledger = open_ledger(policy, data)
     deployed = Deployed(admitted(policy), Writable(ledger), revoked)
-    service = Service(path, policy, ledger, Running(place.ledger), deployed)
+    service = Service(path, listen, policy, ledger, Running(running_beside(place)), deployed)
     service.put_in_force(data)
-    layers = confine.filtered(layers, listen=place.listen, connects=_connects(policy))
+    local = any(each.local for each in _databases(policy))
+    layers = confine.filtered(layers, listen=place.listen, connects=_connects(policy), local=local)
     stop_telemetry = _telemetry(service)
-    listening = service.listen(credentials)
+    listening = service.begin(credentials)
     service.running.says(policy.digest)
     for each, its in found:
         LOG.info("%s", each.policy.summary)
         worth.say(each.policy, each.records, its)
     process.announce(listening.address, layers)
+    service.follow()
     return service, listening, stop_telemetry
 
 
@@ -122,14 +134,15 @@ def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> t
     place = policy.deployment
     key = place.credentials / "seal.key"
     check_begun(place, key, new=new)
-    writes = [place.ledger.parent, place.seal.parent]
+    writes = folders_of(place)
     for folder in writes:
         made += [each for each in reversed((folder, *folder.parents)) if not each.exists()]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
+    if isinstance(place.ledger, Path):
+        os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
     if not key.exists():  # it is made once the data are known to be sound
         writes.append(place.credentials)
-    reads = [path, key]
+    reads = [path, key, *(file for each in _databases(policy) for file in each.files)]
     for each in policy.datasets.values():
         reads += [each.data.source, *([each.release.source] if each.release else [])]
     return confine.deployed(listen=place.listen, connects=_connects(policy), reads=reads, folders=writes, made=made)
@@ -138,4 +151,11 @@ def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> t
 def _connects(policy: Policies) -> list[str]:
     """Say where a deployment sends anything."""
     told = urlsplit(policy.deployment.telemetry or "")
-    return [f"{told.hostname}:{told.port}"] if told.hostname else []
+    databases = [server for each in _databases(policy) for server in each.servers]
+    return [*([f"{told.hostname}:{told.port}"] if told.hostname else []), *databases]
+
+
+def _databases(policy: Policies) -> list[postgres.Uses]:
+    """Say what connecting to the databases takes that hold the ledger, or its head."""
+    place = policy.deployment
+    return [postgres.uses(kept) for kept in (place.ledger, place.seal) if isinstance(kept, str)]

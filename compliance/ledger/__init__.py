@@ -35,7 +35,7 @@ from compliance.ledger.entries import (
     link,
     mac,
 )
-from compliance.ledger.head import Head, Seal, SealError
+from compliance.ledger.head import AnySeal, Head, SealError
 from compliance.ledger.place import Place, open_store
 from compliance.ledger.store import LedgerUnavailable, Session
 from compliance.ledger.turns import Turns
@@ -71,14 +71,14 @@ class _Chain:
     lock : Lock
         Held while the books are written or read. Of two threads that take one chain for theirs, since a store lets go
         of it when it loses a connection, the first is heard no more; but it may be counting yet.
-    seal : Seal or None
+    seal : AnySeal or None
         Of this chain alone.
     """
 
     name: str
     books: Books
     lock: threading.Lock
-    seal: Seal | None
+    seal: AnySeal | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Ledger:
     place : Path or str, optional
         A SQLite file, made where there is none, on a local disk; or the URL of a PostgreSQL database. Without it the
         ledger lives in memory, for a game.
-    seal : Seal, optional
+    seal : AnySeal, optional
         Without it an old copy of the ledger passes for the ledger, and so does one that anybody wrote.
 
     Raises
@@ -113,13 +113,14 @@ class Ledger:
         If it cannot be read or written now.
     """
 
-    def __init__(self, place: Place | None = None, seal: Seal | None = None) -> None:
+    def __init__(self, place: Place | None = None, seal: AnySeal | None = None) -> None:
         if isinstance(place, Path):
             _check_place(place, seal)
         self._seal = seal
         self._key = self.derived_key("records")
         self._turns = Turns()
         self._chains: dict[str, _Chain] = {}
+        self._policies: tuple[bytes, ...] = ()  # by which this service answers: another one's may be in force
         self._store = open_store(place)
         self.close = weakref.finalize(self, self._store.close)
         """Closes the ledger; to call it is not necessary, and nothing else may be called after it."""
@@ -189,13 +190,35 @@ class Ledger:
         for dataset, developer in accounts:
             if developer and developer not in named[dataset]:
                 self.allocate(dataset, developer, 0.0)
+        self._policies = (*self._policies, policy)
         with self._all_held() as (_, held):
             for each in held:  # so that who holds one chain knows what holds for it
                 last, number = each.books.admission, each.books.head.sequence + 1
                 if last is None or (last.policy, last.served) != (policy, tuple(served)):
                     self._append(each, Admission(number, policy, tuple(served), time.time(), b""))
         with self._all_held():
-            pass
+            self.answer_by(policy)
+
+    def answer_by(self, policy: bytes) -> None:
+        """Answer anew from now on only while this policy is in force, which another service may end."""
+        self._policies = (policy,)
+
+    def admitted(self) -> bytes | None:
+        """Return the digest of the policy that is in force; None if none was admitted."""
+        for name in tuple(self._chains):
+            with self._held(name) as held:
+                if held.books.admission is not None:
+                    return held.books.admission.policy
+        return None
+
+    def newer_than(self, policy: bytes) -> bytes | None:
+        """Return the digest of the policy in force if this one was in force before it, else None."""
+        with self._all_held() as (_, held):
+            for each in held:
+                last = each.books.admission
+                if last is not None and last.policy != policy and policy in each.books.policies:
+                    return last.policy
+        return None
 
     def allocate(self, dataset: str, developer: str, epsilon: float, delta: float = 0.0) -> None:
         """Set a developer's share of a data set's budget, by the same rule; setting what holds changes nothing.
@@ -307,6 +330,7 @@ class Ledger:
         """
         with self._held(next(iter(self._chains), "")) as held:
             held.session.probe()
+            self._check_policy(held)
             if held.chain.seal is not None and held.books.head.sequence:
                 try:
                     held.chain.seal.write(held.books.head)
@@ -386,6 +410,7 @@ class Ledger:
     def _covered(self, held: _Held, request: Request, room: Room | None) -> _Covered:
         """Refuse a request whose charge is not covered, or for whose answer there is no room at all."""
         _check_day(held, request, room)
+        self._check_policy(held)
         books = held.books
         relation = books.neighbours.get(request.dataset)
         if relation is None:
@@ -403,6 +428,11 @@ class Ledger:
             )
         _check_room(held, request, 1, room)
         return _Covered(books.facts(request.dataset, request.developer), books.head)
+
+    def _check_policy(self, held: _Held) -> None:
+        last = held.books.admission
+        if self._policies and last is not None and last.policy not in self._policies:
+            raise LedgerUnavailable("another policy is in force than this service answers by")
 
     def _charge(self, held: _Held, request: Request, reply: Reply) -> Entry:
         books = held.books
@@ -496,7 +526,7 @@ def _bring_up(session: Session, chain: _Chain) -> None:
         _check_seal(chain.seal, books)
 
 
-def _check_seal(seal: Seal, books: Books) -> None:
+def _check_seal(seal: AnySeal, books: Books) -> None:
     """Seal the head if the last record is not sealed yet; refuse a chain that is not the one sealed last.
 
     Every seal is written by who holds the chain, and before the next record is: so a chain is never more than one
@@ -520,7 +550,7 @@ def _check_seal(seal: Seal, books: Books) -> None:
     )
 
 
-def _sealed(seal: Seal) -> Head | None:
+def _sealed(seal: AnySeal) -> Head | None:
     try:
         return seal.read()
     except SealError as error:
@@ -529,7 +559,7 @@ def _sealed(seal: Seal) -> Head | None:
         raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
 
 
-def _check_place(path: Path, seal: Seal | None) -> None:
+def _check_place(path: Path, seal: AnySeal | None) -> None:
     """Refuse to begin a file where another one was sealed: nothing is made that would stand in a copy's way."""
     if seal is None:
         return
@@ -537,7 +567,7 @@ def _check_place(path: Path, seal: Seal | None) -> None:
         raise LedgerError(
             f"{seal.path}: inside the ledger's folder, whose backups would hold it: keep the head elsewhere"
         )
-    is_sealed = seal.path.exists()  # first: who begins a ledger seals it after it is there
+    is_sealed = seal.exists()  # first: who begins a ledger seals it after it is there
     if not is_sealed or (path.exists() and path.stat().st_size):
         return
     try:

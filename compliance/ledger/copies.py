@@ -15,13 +15,14 @@ from urllib.parse import quote
 
 from compliance.ledger.accountant import Loss
 from compliance.ledger.entries import LOST, Entry, LedgerError, Record, Reply, Request, link, mac
-from compliance.ledger.head import Head, Seal, sync_folder
+from compliance.ledger.head import AnySeal, Head, sync_folder
 from compliance.ledger.place import Inspection, Place, inspect, open_store, reading
+from compliance.ledger.postgres import shown
 from compliance.ledger.sqlite import CHAIN, SqliteStore
 from compliance.ledger.store import Store
 
 
-def sealed(place: Place, seal: Seal) -> tuple[Inspection, ...]:
+def sealed(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:
     """Read the chains of a ledger as they were sealed last, also while a service uses it.
 
     Raises
@@ -43,7 +44,7 @@ def sealed(place: Place, seal: Seal) -> tuple[Inspection, ...]:
     return found
 
 
-def back_up(place: Place, folder: Path, seal: Seal) -> tuple[tuple[Path, Head], ...]:
+def back_up(place: Place, folder: Path, seal: AnySeal) -> tuple[tuple[Path, Head], ...]:
     """Copy a ledger as it is now, and check the copies; a running service is not disturbed.
 
     Parameters
@@ -87,7 +88,7 @@ def back_up(place: Place, folder: Path, seal: Seal) -> tuple[tuple[Path, Head], 
     return tuple(copies)
 
 
-def restore(copy: Path, place: Place, seal: Seal, lost: Mapping[str, Loss]) -> Head:
+def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -> Head:
     """Put a copy in the place of a ledger that is gone, or of a data set's chain: the records that were checked, anew.
 
     Parameters
@@ -137,7 +138,7 @@ def restore(copy: Path, place: Place, seal: Seal, lost: Mapping[str, Loss]) -> H
     return end
 
 
-def _genuine(place: Place, seal: Seal) -> tuple[Inspection, ...]:
+def _genuine(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:
     found = inspect(place, seal.derived("records"))
     for each in found:
         if each.fault:
@@ -146,7 +147,8 @@ def _genuine(place: Place, seal: Seal) -> tuple[Inspection, ...]:
 
 
 def _named(place: Place, chain: str) -> str:
-    return f"{place}: data set {chain}" if chain else str(place)
+    name = shown(place) if isinstance(place, str) else str(place)
+    return f"{name}: data set {chain}" if chain else name
 
 
 def _holds(found: Inspection, head: Head) -> bool:

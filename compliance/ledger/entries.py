@@ -246,6 +246,8 @@ class Books:
         self.neighbours: dict[str, Neighbours] = {}
         self.data: dict[str, bytes] = {}
         self.admission: Admission | None = None
+        self.policies: set[bytes] = set()
+        """All that were ever admitted."""
         self.minimum_group: dict[str, int] = {}
         """How many people the groups of a data set have at least, by the policy that holds."""
         self.counted_on: dict[str, int] = {}
@@ -282,6 +284,7 @@ class Books:
                 self.data[record.dataset] = record.data
         elif isinstance(record, Admission):
             self.admission = record
+            self.policies.add(record.policy)
             self.minimum_group |= {each.dataset: each.minimum_group for each in record.served}
         else:
             asked = record.request

@@ -16,6 +16,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 from fairwall.errors import UserError
@@ -38,6 +39,38 @@ class Head:
     chain: bytes
 
 
+class AnySeal(Protocol):
+    """Where heads are kept: a file for each chain, or a table in another database than the ledger's.
+
+    All calls raise SealError for what this key did not seal, and OSError where nothing can be read or written.
+    """
+
+    @property
+    def path(self) -> Path | str:
+        """What messages call it."""
+
+    def derived(self, purpose: str) -> bytes:
+        """Derive a key for another purpose: what is made with one says nothing about another."""
+
+    def of(self, chain: str) -> AnySeal:
+        """Return where the head of a chain is kept."""
+
+    def is_inside(self, folder: Path) -> bool:
+        """Say whether copies of a folder would hold this head too."""
+
+    def exists(self) -> bool:
+        """Say whether a head was sealed here, of any chain."""
+
+    def read(self) -> Head | None:
+        """Return the head as it was sealed last; None if none was."""
+
+    def write(self, head: Head) -> None:
+        """Seal the head that follows on the one before, durably: a crash leaves the one before or this one."""
+
+    def begin(self, head: Head) -> None:
+        """Seal a head that does not follow on the one before, durably: whatever was sealed is gone."""
+
+
 @dataclass(frozen=True)
 class Seal:
     """The file that keeps a ledger's head.
@@ -54,8 +87,12 @@ class Seal:
     key: bytes = field(repr=False)
 
     def derived(self, purpose: str) -> bytes:
-        """Derive a key for another purpose: what is made with one says nothing about another."""
-        return hmac.digest(self.key, b"fairwall ledger key for " + purpose.encode(), hashlib.sha256)
+        """Derive a key, as of `AnySeal`."""
+        return derived(self.key, purpose)
+
+    def exists(self) -> bool:
+        """Say whether a head was sealed here, as of `AnySeal`."""
+        return self.path.exists() or any(self.path.parent.glob(f"{self.path.name}.*"))
 
     def of(self, chain: str) -> Seal:
         """Return where the head of a chain is kept: the only one's here, one of several in its own file."""
@@ -107,7 +144,7 @@ class Seal:
         self._begin(2 * self._place(head))
 
     def _place(self, head: Head) -> bytes:
-        sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": _mac(head, self.key).hex()}
+        sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": seal_of(self.key, head).hex()}
         return json.dumps(sealed).encode().ljust(_PLACE_BYTES - 1) + b"\n"
 
     def _write_over(self, place: bytes, start: int) -> None:
@@ -139,14 +176,10 @@ def _head_in(place: bytes, key: bytes) -> Head | None:
     try:
         sealed = json.loads(place)
         head = Head(sealed["sequence"], bytes.fromhex(sealed["chain"]))
-        genuine = hmac.compare_digest(bytes.fromhex(sealed["seal"]), _mac(head, key))
+        genuine = hmac.compare_digest(bytes.fromhex(sealed["seal"]), seal_of(key, head))
     except (ValueError, KeyError, TypeError):
         return None
     return head if genuine else None
-
-
-def _mac(head: Head, key: bytes) -> bytes:
-    return hmac.digest(key, b"fairwall ledger head %d " % head.sequence + head.chain, hashlib.sha256)
 
 
 def load_key(path: Path) -> bytes:
@@ -180,6 +213,16 @@ def load_key(path: Path) -> bytes:
             f"{path}: not a key of {_KEY_BYTES} bytes in hexadecimal: put back the one the head was sealed with"
         )
     return key
+
+
+def derived(key: bytes, purpose: str) -> bytes:
+    """Derive a key for another purpose: what is made with one says nothing about another."""
+    return hmac.digest(key, b"fairwall ledger key for " + purpose.encode(), hashlib.sha256)
+
+
+def seal_of(key: bytes, head: Head) -> bytes:
+    """Return what says that who holds the key has sealed a head."""
+    return hmac.digest(key, b"fairwall ledger head %d " % head.sequence + head.chain, hashlib.sha256)
 
 
 def sync_folder(folder: Path) -> None:

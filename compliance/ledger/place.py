@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from compliance.ledger.entries import Books, LedgerError, Record
+from compliance.ledger.head import AnySeal, Seal
 from compliance.ledger.store import Session, Store
 
 Place: TypeAlias = Path | str
 """The path of a SQLite file, or the URL of a PostgreSQL database."""
+
+SCHEME = "postgresql://"
+"""How the URL of a database begins."""
 
 
 def open_store(place: Place | None) -> Store:
@@ -23,6 +27,15 @@ def open_store(place: Place | None) -> Store:
     from compliance.ledger.sqlite import SqliteStore
 
     return SqliteStore(place)
+
+
+def open_seal(place: Place, key: bytes) -> AnySeal:
+    """Open where the heads of a ledger's chains are kept."""
+    if isinstance(place, str):
+        from compliance.ledger.head_table import SealTable
+
+        return SealTable(place, key)
+    return Seal(place, key)
 
 
 def reading(place: Place) -> AbstractContextManager[Session]:

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import select
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -229,13 +232,13 @@ class PostgresStore:
                 db = self._idle.pop()
             except IndexError:
                 return _ready(self._url)
-            if not _is_over(db):
+            if not is_over(db):
                 return db
 
     def _asked(self, statement: str, number: int) -> bool:
         with self._turns_lock, explained(self.name):
             try:
-                if self._turns is None or _is_over(self._turns):
+                if self._turns is None or is_over(self._turns):
                     self._turns = _ready(self._url)
                 row = self._turns.execute(statement, (number,)).fetchone()
             except BaseException:
@@ -257,6 +260,14 @@ def reading(url: str) -> Iterator[PostgresSession]:
             yield PostgresSession(db)
 
 
+def has_begun(url: str) -> bool:
+    """Say whether a database holds a ledger with a chain. LedgerError, LedgerUnavailable as `reading`."""
+    with explained(shown(url)):
+        check(url)
+        with contextlib.closing(_opened(url)) as db:
+            return _is_laid_out(db) and bool(PostgresSession(db).chains())
+
+
 def check(url: str) -> None:
     """Refuse an address with a password in it, or what is no address.
 
@@ -275,6 +286,34 @@ def check(url: str) -> None:
         raise LedgerError(
             "it has a password in it: write it to a file for its owner alone, and say ?passfile=/its/path"
         )
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What connections to a database take: servers, each "host:port"; files; and whether a socket in a folder."""
+
+    servers: tuple[str, ...]
+    files: tuple[Path, ...]
+    local: bool
+
+
+def uses(url: str) -> Uses:
+    """Say what a connection takes; LedgerError as `check`."""
+    with explained(shown(url)):
+        check(url)
+        from psycopg.conninfo import conninfo_to_dict
+
+        named = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
+    hosts, ports = (named.get(name, "").split(",") for name in ("host", "port"))
+    servers = [
+        f"{host}:{port or 5432}"
+        for host, port in zip(hosts, ports * len(hosts) if len(ports) == 1 else ports, strict=False)
+        if host and not host.startswith("/")
+    ]
+    files = [named.get(name, "") for name in ("passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl")]
+    files.append(os.environ.get("PGPASSFILE", ""))
+    own = tuple(Path(each) for each in files if each and each != "system")
+    return Uses(tuple(servers), own, len(servers) < len(hosts))
 
 
 def shown(url: str) -> str:
@@ -362,7 +401,7 @@ def _ready(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 def _lay_out(db: psycopg.Connection[tuple[Any, ...]]) -> None:
     """Make the tables of a ledger if there are none."""
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (_number("all"),))
+        lock_all(db)
         if not _is_laid_out(db):
             for statement in _SCHEMA:
                 db.execute(statement)
@@ -382,7 +421,12 @@ def _is_laid_out(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
     return True
 
 
-def _is_over(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
+def lock_all(db: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """Wait until nobody else lays a database out, or uses any chain of its ledger."""
+    db.execute("SELECT pg_advisory_xact_lock(%s)", (_number("all"),))
+
+
+def is_over(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
     """Close a connection that waits if the server has hung up: then there is something to read, which is its end."""
     if db.closed:
         return True

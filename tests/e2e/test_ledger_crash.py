@@ -26,16 +26,30 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.entries import Entry, Reply, Request
 from compliance.ledger.head import Seal, load_key
-from compliance.ledger.place import inspect
+from compliance.ledger.place import Place, inspect
 from fairwall.rpc.errors import Refusal
+from tests import postgres
 
 CLIENTS = 4
 CHARGE = 0.25
 LIMIT = 1e9
 
 
+def begin(folder: Path, store: str) -> None:
+    """Say, to all processes of a test, where the ledger is."""
+    if store == "postgres":
+        (folder / "url").write_text(postgres.shared().new_database())
+    else:
+        (folder / "ledger").mkdir()
+
+
+def place_of(folder: Path) -> Place:
+    url = folder / "url"
+    return url.read_text() if url.exists() else folder / "ledger" / "ledger.sqlite"
+
+
 def open_ledger(folder: Path) -> Ledger:
-    ledger = Ledger(folder / "ledger" / "ledger.sqlite", Seal(folder / "head.json", load_key(folder / "key")))
+    ledger = Ledger(place_of(folder), Seal(folder / "head.json", load_key(folder / "key")))
     ledger.set_budget("people", Neighbours.A_FLIP, Budget(LIMIT))
     for client in range(CLIENTS):
         ledger.allocate("people", f"client{client}", LIMIT)
@@ -207,9 +221,9 @@ def round_of(folder: Path, kind: str, clients: list[Client], answers: int, secon
             thread.join()
 
 
-def faults_after(folder: Path, kind: str, kills: int, seed: int) -> list[str]:
+def faults_after(folder: Path, kind: str, kills: int, seed: int, store: str = "sqlite") -> list[str]:
     """Kill a service many times at random moments; then compare what the clients heard with what the ledger says."""
-    (folder / "ledger").mkdir()
+    begin(folder, store)
     chance = random.Random(seed)  # noqa: S311
     clients = [Client(f"client{i}", random.Random(seed + i)) for i in range(CLIENTS)]  # noqa: S311
     for kill in range(kills):
@@ -219,7 +233,7 @@ def faults_after(folder: Path, kind: str, kills: int, seed: int) -> list[str]:
         round_of(folder, kind, clients, chance.randrange(40), chance.uniform(0.0, 0.005))
     faults = [fault for client in clients for fault in client.faults]
 
-    (found,) = inspect(folder / "ledger" / "ledger.sqlite")
+    (found,) = inspect(place_of(folder))
     faults += [found.fault] if found.fault else []
     entries = [record for record in found.records if isinstance(record, Entry)]
     stored = {(entry.request.developer, entry.request.request_id): entry.reply.answer.hex() for entry in entries}
@@ -236,16 +250,21 @@ def faults_after(folder: Path, kind: str, kills: int, seed: int) -> list[str]:
     return faults
 
 
+STORES = pytest.mark.parametrize("store", ["sqlite", "postgres"])
+
+
 @pytest.mark.check
-def test_a_service_killed_10_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path) -> None:
-    assert faults_after(tmp_path, "sound", kills=10, seed=1) == []
-    assert len(inspect(tmp_path / "ledger" / "ledger.sqlite")[0].records) > 100
+@STORES
+def test_a_service_killed_10_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path, store: str) -> None:
+    assert faults_after(tmp_path, "sound", kills=10, seed=1, store=store) == []
+    assert len(inspect(place_of(tmp_path))[0].records) > 100
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_service_killed_500_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path) -> None:
-    assert faults_after(tmp_path, "sound", kills=500, seed=2) == []
+@STORES
+def test_a_service_killed_500_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path, store: str) -> None:
+    assert faults_after(tmp_path, "sound", kills=500, seed=2, store=store) == []
 
 
 @pytest.mark.check
@@ -277,8 +296,9 @@ def spend(folder: Path, developer: str) -> None:
     print(answered)  # noqa: T201
 
 
-def test_two_developers_at_two_services_together_never_exceed_the_data_sets_budget(tmp_path: Path) -> None:
-    (tmp_path / "ledger").mkdir()
+@STORES
+def test_two_developers_at_two_services_together_never_exceed_the_data_sets_budget(tmp_path: Path, store: str) -> None:
+    begin(tmp_path, store)
     developers = ("client0", "client1")
     services = [
         subprocess.Popen(
@@ -304,7 +324,7 @@ def test_two_developers_at_two_services_together_never_exceed_the_data_sets_budg
     answered = [int(process.communicate(timeout=300)[0]) for process in services]
     assert sum(answered) == 100
     assert max(answered) <= 80
-    books = inspect(tmp_path / "ledger" / "ledger.sqlite")[0].books
+    books = inspect(place_of(tmp_path))[0].books
     assert books.standing("people").spent == 100 * CHARGE
     assert [books.standing("people", developer).spent for developer in developers] == [n * CHARGE for n in answered]
 

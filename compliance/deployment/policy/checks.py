@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -125,8 +126,8 @@ def _keys(section: str) -> list[str]:
 
 def problems(policy: Policy) -> Iterator[str]:
     """Find what no single key shows."""
-    folder = policy.deployment.ledger.resolve().parent
-    if policy.deployment.seal.resolve().is_relative_to(folder):
+    ledger, seal = policy.deployment.ledger, policy.deployment.seal
+    if isinstance(ledger, Path) and isinstance(seal, Path) and seal.resolve().is_relative_to(ledger.resolve().parent):
         yield "deployment.seal: must lie outside the ledger's folder: an old copy of that folder must not pass"
     yield from _row_problems(policy.data)
     most = {"epsilon": policy.budget.epsilon, "delta": policy.budget.delta}

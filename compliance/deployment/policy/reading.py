@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from compliance.deployment.policy.checks import check_names, check_released, first, problems, unfit_texts
-from compliance.deployment.policy.schema import Policies, Policy, PolicyError
+from compliance.deployment.policy.schema import DeploymentSection, Policies, Policy, PolicyError
 from fairwall import toml
 from fairwall.files import require_end
 
 
-def read(path: Path) -> Policies:
-    """Read a policy.
+def read(path: Path, listen: str | None = None) -> Policies:
+    """Read a policy; of a service that listens elsewhere than the file says, where several read one file.
 
     Raises
     ------
@@ -24,11 +25,20 @@ def read(path: Path) -> Policies:
     """
     try:
         require_end(path)
-        return parse(toml.content(path), path)
+        policies = parse(toml.content(path), path)
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
     except toml.TomlError as error:
         raise PolicyError(f"{path}: not valid TOML: {error}") from None
+    return policies if listen is None else _elsewhere(policies, listen)
+
+
+def _elsewhere(policies: Policies, listen: str) -> Policies:
+    try:
+        place = DeploymentSection.model_validate(dict(policies.deployment) | {"listen": listen}, context=Path())
+    except ValidationError:
+        raise PolicyError(f"--listen: must be host:port, not {listen}") from None
+    return replace(policies, deployment=place)
 
 
 def parse(content: bytes, path: Path) -> Policies:

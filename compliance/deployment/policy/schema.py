@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
 
 from compliance.answers.exposure import limited
-from compliance.ledger.entries import UNIT_EPSILON
+from compliance.ledger import postgres
+from compliance.ledger.entries import UNIT_EPSILON, LedgerError
+from compliance.ledger.place import SCHEME, Place
 from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
 from compliance.mechanisms.bounding import Bounding, bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
@@ -60,6 +62,19 @@ def _file(path: Path) -> Path:
     # Beside a file that is written stand others, whose names are longer.
     _of_kind(path.with_name(path.name + "." * _SUFFIX_MAX), stat.S_IFREG, "a file")
     return path
+
+
+def _place(value: object, info: ValidationInfo) -> Place:
+    """Read where a ledger or its heads are kept: a file, or a database."""
+    if isinstance(value, str) and value.startswith(SCHEME):
+        try:
+            postgres.check(value)
+        except LedgerError as error:
+            raise ValueError(str(error)) from None
+        return value
+    if not isinstance(value, str | Path):
+        raise ValueError(f"must be a file, or {SCHEME}user@host/database")
+    return _file(_beside(Path(value), info))
 
 
 def _of_kind(path: Path, kind: int, name: str) -> Path:
@@ -153,8 +168,8 @@ class DeploymentSection(_Section):
     name: _Name
     listen: Annotated[str, AfterValidator(_address)]
     credentials: _Folder
-    ledger: _File
-    seal: _File
+    ledger: Annotated[Path | str, PlainValidator(_place)]
+    seal: Annotated[Path | str, PlainValidator(_place)]
     telemetry: Annotated[str, AfterValidator(_url)] | None = None
 
 

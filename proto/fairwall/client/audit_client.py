@@ -24,6 +24,7 @@ from fairwall.laws.metric import find_metric
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
 from fairwall.wire.audits import ID_DIGITS, audit_digest
+from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError, Reason
 
 if TYPE_CHECKING:
@@ -106,8 +107,9 @@ class AuditClient:
 
     Parameters
     ----------
-    address : str
-        "host:port".
+    address : str or sequence of str
+        "host:port"; or several, of services that share one ledger: requests take turns among them, and go to another
+        one where one is gone or cannot write its ledger, under the same request id.
     credentials : str or Path
         The folder with your ``authority.pem``, ``certificate.pem`` and ``key.pem``.
     data : str, optional
@@ -119,9 +121,10 @@ class AuditClient:
         If the folder does not hold credentials that can be used.
     """
 
-    def __init__(self, address: str, credentials: str | Path, *, data: str | None = None) -> None:
+    def __init__(self, address: str | Sequence[str], credentials: str | Path, *, data: str | None = None) -> None:
         own = identity.load(Path(credentials))
-        self._address = address
+        self._address = address if isinstance(address, str) else " and ".join(address)
+        self._others = 0 if isinstance(address, str) else len(address) - 1
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
         self._service = gaps.Audits(self._channel)
@@ -379,12 +382,15 @@ class AuditClient:
 
     def _call(self, call: Callable[[], _T], kind: str = "") -> _T:
         """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
-        give_up = time.monotonic() + RECONNECT_SECONDS
+        give_up, others = time.monotonic() + RECONNECT_SECONDS, self._others
         while True:
             try:
                 result = call()
             except grpc.RpcError as error:
                 said = audit_error_of(error)
+                if said.reason == error_pb2.REASON_LEDGER_UNAVAILABLE and others:
+                    others -= 1  # the next one is asked
+                    continue
                 if said.reason:
                     self._connected = True
                     raise AuditRefused(said, f"data set {self._data!r}{kind}") from None

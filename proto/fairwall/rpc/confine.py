@@ -170,13 +170,15 @@ def deployed(
     return *guard(), *_lock_in("compliance", listen, connects, folders, sorted(beside), made)
 
 
-def filtered(layers: Sequence[Layer], *, listen: str, connects: Sequence[str]) -> tuple[Layer, ...]:
+def filtered(
+    layers: Sequence[Layer], *, listen: str, connects: Sequence[str], local: bool = False
+) -> tuple[Layer, ...]:
     """Give up the system calls that compliance does not need in a deployment once its ledger is open; all its layers.
 
-    Whatever threads it has by then are held too.
+    Whatever threads it has by then are held too. It is `local` if it connects to a socket that has a file's name.
     """
     resolves = not all(_is_number(address) for address in (listen, *connects))
-    return _without_leaning([*layers, _layer("syscalls", seccomp.confine, serves=True, resolves=resolves)])
+    return _without_leaning([*layers, _layer("syscalls", seccomp.confine, serves=True, resolves=resolves, local=local)])
 
 
 def seal(layers: Sequence[Layer]) -> tuple[Layer, ...]:

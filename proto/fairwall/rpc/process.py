@@ -90,6 +90,7 @@ def arguments(party: str, *, deployable: bool = False) -> argparse.Namespace:
     sources.add_argument("--config", metavar="FILE", help="a game's configuration in JSON; - reads one line of stdin")
     if deployable:
         sources.add_argument("--policy", metavar="FILE", help="a deployment's policy in TOML")
+        parser.add_argument("--listen", metavar="HOST:PORT", help="listen here, and not where the policy says")
         parser.add_argument("--new-ledger", action="store_true", help="begin a ledger where one was lost")
         parser.add_argument(
             "--even-if-worthless", action="store_true", help="serve answers that are worth less than a guess"

@@ -121,7 +121,7 @@ class _Test:
     mask: int = _ANY
 
 
-def confine(*, serves: bool, resolves: bool) -> None:
+def confine(*, serves: bool, resolves: bool, local: bool = False) -> None:
     """Allow this process, every thread of it, only the calls that a party needs, for good.
 
     Parameters
@@ -130,6 +130,8 @@ def confine(*, serves: bool, resolves: bool) -> None:
         Whether it may bind a socket and listen, until `seal`.
     resolves : bool
         Whether it may have datagram sockets of the internet, which it takes to ask what address a name has.
+    local : bool
+        Whether it may connect to sockets that have a file's name, as that of a database on the same machine.
 
     Raises
     ------
@@ -144,7 +146,7 @@ def confine(*, serves: bool, resolves: bool) -> None:
         (_LOAD, 0, 0, _AT_NUMBER),
     ]
     numbers = _numbers(_LOOKED_AT, column)
-    for name, ways in _ways(serves=serves, resolves=resolves).items():
+    for name, ways in _ways(serves=serves, resolves=resolves, local=local).items():
         block = [*(step for tests in ways for step in _if_all(tests)), (_RETURN, 0, 0, _REFUSE)]
         steps += [(_IS, 0, len(block), numbers[name]), *block]
     for first, last in _ranges(_numbers(_ALLOWED, column).values()):
@@ -169,13 +171,15 @@ def seal() -> None:
     _install([*steps, (_RETURN, 0, 0, _ALLOW)], numbers["seccomp"])
 
 
-def _ways(*, serves: bool, resolves: bool) -> dict[str, list[list[_Test]]]:
+def _ways(*, serves: bool, resolves: bool, local: bool) -> dict[str, list[list[_Test]]]:
     """Give the ways in which a call is allowed, by its name: one whose tests all hold."""
     own = os.getpid()
     internet = _Test(0, (_INET, _INET6))
     sockets = [[internet, _Test(1, (_STREAM,), _OF_TYPE), _Test(2, (0, _TCP))]]
     if resolves:
         sockets.append([internet, _Test(1, (_DATAGRAM,), _OF_TYPE), _Test(2, (0, _UDP))])
+    if local:
+        sockets.append([_Test(0, (_UNIX,)), _Test(1, (_STREAM,), _OF_TYPE)])
     return {
         "sendmsg": [[_Test(2, (0,), _MSG_FASTOPEN)]],
         "sendto": [[_Test(3, (0,), _MSG_FASTOPEN)]],

@@ -34,7 +34,7 @@ class AsyncAuditClient:
 
     Parameters
     ----------
-    address, credentials, data : str, str or Path, str or None
+    address, credentials, data : str or sequence of str, str or Path, str or None
         As `AuditClient`'s.
 
     Raises
@@ -43,7 +43,7 @@ class AsyncAuditClient:
         If the folder does not hold credentials that can be used.
     """
 
-    def __init__(self, address: str, credentials: str | Path, *, data: str | None = None) -> None:
+    def __init__(self, address: str | Sequence[str], credentials: str | Path, *, data: str | None = None) -> None:
         self._audits = AuditClient(address, credentials, data=data)
         self._threads = ThreadPoolExecutor(_CALLS)
 

@@ -81,7 +81,9 @@ app.command()(restore)
 
 
 def _place(file: str) -> Path | str:
-    return file if file.startswith("postgresql://") else Path(file)
+    from compliance.ledger.place import SCHEME
+
+    return file if file.startswith(SCHEME) else Path(file)
 
 
 def _table(title: str, names: Sequence[str], *, of_records: bool = False) -> Table:

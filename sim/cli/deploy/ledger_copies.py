@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from compliance.deployment.policy.schema import DeploymentSection
     from compliance.ledger.accountant import Loss
-    from compliance.ledger.head import Seal
+    from compliance.ledger.head import AnySeal
 
 Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
 
@@ -40,12 +40,13 @@ def restore(
     ] = None,
 ) -> None:
     """Put a copy in the place of a ledger that was lost. The service must not be running."""
+    from compliance.deployment.ledger import shown
     from compliance.ledger.copies import restore as put_back
 
     losses = dict(map(_loss, lost or ()))
     place = place_of(policy)
     end = put_back(copy, place.ledger, seal_of(place), losses)
-    typer.echo(f"ledger: {place.ledger}\n{end.sequence} records, up to\n{end.chain.hex()}")
+    typer.echo(f"ledger: {shown(place.ledger)}\n{end.sequence} records, up to\n{end.chain.hex()}")
 
 
 def place_of(policy: Path) -> DeploymentSection:
@@ -55,17 +56,18 @@ def place_of(policy: Path) -> DeploymentSection:
     return read(policy).deployment
 
 
-def seal_of(place: DeploymentSection) -> Seal:
+def seal_of(place: DeploymentSection) -> AnySeal:
     """Read the key that a deployment's ledger is sealed with.
 
     Raises SealError if it is gone: without it no record can be told from a forged one.
     """
-    from compliance.ledger.head import Seal, SealError, load_key
+    from compliance.ledger.head import SealError, load_key
+    from compliance.ledger.place import open_seal
 
     key = place.credentials / "seal.key"
     if not key.exists():
         raise SealError(f"{key}: is not there: bring back the key that the ledger was written with")
-    return Seal(place.seal, load_key(key))
+    return open_seal(place.seal, load_key(key))
 
 
 def _loss(text: str) -> tuple[str, Loss]:

@@ -12,6 +12,10 @@ import typer
 
 def serve(
     policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
+    listen: Annotated[
+        str | None,
+        typer.Option(help="Listen here, and not where the policy says: for several on one host.", metavar="HOST:PORT"),
+    ] = None,
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Begin a ledger where one was lost; forgets what was spent.")
     ] = False,
@@ -26,6 +30,7 @@ def serve(
     # Ctrl-C and the exit status are the service's own, and it prints its address as a party of a game does. With -I no
     # folder of the caller's that is called as one of ours is served in its place.
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
+    command += ["--listen", listen] if listen is not None else []
     command += ["--new-ledger"] if new_ledger else []
     command += ["--even-if-worthless"] if even_if_worthless else []
     command += ["--even-if-revealing"] if even_if_revealing else []

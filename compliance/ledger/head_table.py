@@ -1,0 +1,155 @@
+"""Sealed heads in a PostgreSQL database: another one than the ledger's, on a server that is not restored with it."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compliance.ledger import postgres
+from compliance.ledger.entries import LedgerError
+from compliance.ledger.head import Head, SealError, derived, seal_of
+from compliance.ledger.store import LedgerUnavailable
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SCHEMA = (
+    "CREATE SCHEMA IF NOT EXISTS fairwall_heads",
+    """CREATE TABLE IF NOT EXISTS fairwall_heads.heads (ledger bytea, line text, sequence bigint NOT NULL,
+       chain bytea NOT NULL, seal bytea NOT NULL, PRIMARY KEY (ledger, line))""",
+)
+"""Of any number of ledgers: which one it is, says a digest of its key."""
+
+_WRITE = """INSERT INTO fairwall_heads.heads VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (ledger, line) DO UPDATE
+    SET sequence = excluded.sequence, chain = excluded.chain, seal = excluded.seal"""
+
+
+class _Connection:
+    """The one connection of all seals of a ledger; made when it is needed, and again when it was lost."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._db: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    @contextmanager
+    def use(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        try:
+            with self._lock, postgres.explained(postgres.shown(self._url)):
+                if self._db is None or postgres.is_over(self._db):
+                    postgres.check(self._url)
+                    self._db = postgres.connect(self._url)
+                    with self._db.transaction():
+                        postgres.lock_all(self._db)
+                        for statement in _SCHEMA:
+                            self._db.execute(statement)
+                yield self._db
+        except (LedgerError, LedgerUnavailable) as error:
+            raise OSError(str(error)) from error
+
+
+def check_apart(ledger: str, seal: str) -> None:
+    """Refuse to keep heads on the server that has the ledger, or a copy of it: both would be restored together.
+
+    Raises
+    ------
+    LedgerError, LedgerUnavailable
+    """
+    found = []
+    for url in (ledger, seal):
+        with postgres.explained(postgres.shown(url)):
+            postgres.check(url)
+            with closing(postgres.connect(url)) as db:
+                found.append(db.execute("SELECT system_identifier FROM pg_control_system()").fetchone())
+    if found[0] == found[1]:
+        raise LedgerError(
+            f"{postgres.shown(seal)}: is on the ledger's server, and would be restored with it: keep the head elsewhere"
+        )
+
+
+@dataclass(frozen=True)
+class SealTable:
+    """Where a database keeps heads, as of `compliance.ledger.head.AnySeal`.
+
+    Parameters
+    ----------
+    url : str
+        As of `compliance.ledger.postgres.PostgresStore`.
+    key : bytes
+        See `compliance.ledger.head.load_key`.
+    chain : str
+        Whose head it is.
+    """
+
+    url: str
+    key: bytes = field(repr=False)
+    chain: str = ""
+    _connection: _Connection | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self._connection is None:
+            object.__setattr__(self, "_connection", _Connection(self.url))
+
+    @property
+    def path(self) -> str:
+        """What messages call it."""
+        return postgres.shown(self.url)
+
+    def derived(self, purpose: str) -> bytes:
+        """Derive a key."""
+        return derived(self.key, purpose)
+
+    def of(self, chain: str) -> SealTable:
+        """Return where the head of a chain is kept."""
+        return replace(self, chain=chain)
+
+    def is_inside(self, folder: Path) -> bool:  # noqa: ARG002
+        """Say whether copies of a folder would hold this head too."""
+        return False
+
+    def exists(self) -> bool:
+        """Say whether a head was sealed here."""
+        with self._open() as db:
+            rows = db.execute("SELECT 1 FROM fairwall_heads.heads WHERE ledger = %s LIMIT 1", (self._ledger,))
+            return rows.fetchone() is not None
+
+    def read(self) -> Head | None:
+        """Return the head as it was sealed last."""
+        select = "SELECT sequence, chain, seal FROM fairwall_heads.heads WHERE ledger = %s AND line = %s"
+        with self._open() as db:
+            row = db.execute(select, (self._ledger, self.chain)).fetchone()
+        if row is None:
+            return None
+        head = Head(row[0], row[1])
+        if not hmac.compare_digest(row[2], seal_of(self.key, head)):
+            raise SealError(f"{self.path}: not sealed with this key: put back the head and the key it was made with")
+        return head
+
+    def write(self, head: Head) -> None:
+        """Seal a head that follows; one that a service seals too late, whose chain others went on with, is left out."""
+        with self._open() as db:
+            db.execute(_WRITE + " WHERE heads.sequence < excluded.sequence", self._row(head))
+
+    def begin(self, head: Head) -> None:
+        """Seal a head that does not follow."""
+        with self._open() as db:
+            db.execute(_WRITE, self._row(head))
+
+    @property
+    def _ledger(self) -> bytes:
+        return derived(self.key, "the name of a ledger")[:16]
+
+    def _row(self, head: Head) -> tuple[Any, ...]:
+        return self._ledger, self.chain, head.sequence, head.chain, seal_of(self.key, head)
+
+    @contextmanager
+    def _open(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        assert self._connection is not None, "made with it"
+        with self._connection.use() as db:
+            yield db
