@@ -78,7 +78,7 @@ class Deployment:
     def __init__(self, folder: Path, ledger: str = "ledger/ledger.sqlite", seal: str = "seal/head") -> None:
         self.folder = folder
         self._kept = {"ledger": ledger, "seal": seal}
-        self.address = f"127.0.0.1:{_free_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.environment: Mapping[str, str] | None = None
         self.service: tuple[str, ...] = ("-I", "-m", "compliance")
         write(folder / "certificates", "loans", DEVELOPERS, 1)
@@ -113,9 +113,9 @@ class Deployment:
         return entries
 
     @contextmanager
-    def started(self, *options: str) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *options: str, policy: str = "policy.toml") -> Iterator[subprocess.Popen[str]]:
         """Start the service, which may not listen yet; it ends by signal 9."""
-        command = [sys.executable, *self.service, "--even-if-worthless", "--policy", str(self.folder / "policy.toml")]
+        command = [sys.executable, *self.service, "--even-if-worthless", "--policy", str(self.folder / policy)]
         command += options
         with (
             (self.folder / "log").open("a") as log,
@@ -127,9 +127,9 @@ class Deployment:
                 process.kill()
 
     @contextmanager
-    def served(self, *options: str) -> Iterator[subprocess.Popen[str]]:
+    def served(self, *options: str, policy: str = "policy.toml") -> Iterator[subprocess.Popen[str]]:
         """Start the service, and wait until it listens."""
-        with self.started(*options) as process:
+        with self.started(*options, policy=policy) as process:
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line, self.log[-500:]
@@ -144,15 +144,15 @@ def ask(audits: AuditClient, request_id: str) -> bytes:
     return answer.gaps.tobytes()
 
 
-def is_ready(deployment: Deployment) -> bool:
-    """Ask for the service's health."""
+def is_ready(deployment: Deployment, address: str = "") -> bool:
+    """Ask for the service's health, or for that of another one at an address."""
     own = identity.load(deployment.folder / "certificates" / "developer-bob")
-    with channel.connect(deployment.address, "compliance", own) as connection:
+    with channel.connect(address or deployment.address, "compliance", own) as connection:
         answer = HealthStub(connection).Check(HealthCheckRequest(), timeout=20)
     return bool(answer.status == HealthCheckResponse.SERVING)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Find one below those that the system gives away by itself: nobody takes it while the service is down."""
     for port in random.Random().sample(range(20_000, 32_000), 100):  # noqa: S311
         with suppress(OSError), socket.socket() as probe:

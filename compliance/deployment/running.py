@@ -15,8 +15,6 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from compliance.deployment.policy.schema import DeploymentSection
-
 LOG = logging.getLogger(__name__)
 
 _LOCK = "@hhqqi"
@@ -42,19 +40,15 @@ class Read:
     problem: str
 
 
-def running_beside(place: DeploymentSection) -> Path | None:
-    """Name the file beside the ledger; None where that is in a database, which any number of services may use."""
-    return place.ledger.with_name(f"{place.ledger.name}.service") if isinstance(place.ledger, Path) else None
-
-
 class Running:
-    """The service's side of the file."""
+    """The service's side of the file; there is none for a ledger in a database, which any number of services use."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, ledger: Path | str) -> None:
         self._times = 0
         self._descriptor: int | None = None
-        if path is None:
+        if isinstance(ledger, str):
             return
+        path = _path(ledger)
         try:
             # Never closed: the kernel lets go of the lock when the process is over, however it ends.
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -77,10 +71,10 @@ class Running:
             os.truncate(self._descriptor, len(text))
 
 
-def service_of(path: Path) -> int | None:
-    """Return the process that holds such a file, None if none does; 0 if this process cannot see it."""
+def service_of(ledger: Path) -> int | None:
+    """Return the process that serves a ledger, None if none does; 0 if this process cannot see it."""
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = os.open(_path(ledger), os.O_RDWR)
     except FileNotFoundError:
         return None
     try:
@@ -91,9 +85,13 @@ def service_of(path: Path) -> int | None:
     return None if kind == fcntl.F_UNLCK else int(holder)
 
 
-def read_by(path: Path) -> Read:
-    """Return what the service says there that it has read; nothing, while it writes that down."""
+def read_by(ledger: Path) -> Read:
+    """Return what the service of a ledger says it has read; nothing, while it writes that down."""
     try:
-        return Read(**json.loads(path.read_bytes()))
+        return Read(**json.loads(_path(ledger).read_bytes()))
     except (OSError, ValueError, TypeError):
         return Read(0, "", "")
+
+
+def _path(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.service")

@@ -16,7 +16,7 @@ from compliance.deployment.policy.loading import load_all
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import Policies
 from compliance.deployment.reload import Service, admitted, credentials_of
-from compliance.deployment.running import Running, running_beside
+from compliance.deployment.running import Running
 from compliance.ledger import postgres
 from compliance.ledger.writable import Writable
 from fairwall.errors import UserError
@@ -89,7 +89,7 @@ def _start(
     server.check(place.listen, credentials)
     ledger = open_ledger(policy, data)
     deployed = Deployed(admitted(policy), Writable(ledger), revoked)
-    service = Service(path, listen, policy, ledger, Running(running_beside(place)), deployed)
+    service = Service(path, listen, policy, ledger, Running(place.ledger), deployed)
     service.put_in_force(data)
     local = any(each.local for each in _databases(policy))
     layers = confine.filtered(layers, listen=place.listen, connects=_connects(policy), local=local)

@@ -116,6 +116,8 @@ class Ledger:
     def __init__(self, place: Place | None = None, seal: AnySeal | None = None) -> None:
         if isinstance(place, Path):
             _check_place(place, seal)
+        elif place is not None and seal is not None:
+            seal.check_apart(place)
         self._seal = seal
         self._key = self.derived_key("records")
         self._turns = Turns()

@@ -58,6 +58,9 @@ class AnySeal(Protocol):
     def is_inside(self, folder: Path) -> bool:
         """Say whether copies of a folder would hold this head too."""
 
+    def check_apart(self, ledger: str) -> None:
+        """Refuse what would be restored with a ledger's database; LedgerError, LedgerUnavailable."""
+
     def exists(self) -> bool:
         """Say whether a head was sealed here, of any chain."""
 
@@ -89,6 +92,9 @@ class Seal:
     def derived(self, purpose: str) -> bytes:
         """Derive a key, as of `AnySeal`."""
         return derived(self.key, purpose)
+
+    def check_apart(self, ledger: str) -> None:
+        """Accept every database: where its files are nobody knows here."""
 
     def exists(self) -> bool:
         """Say whether a head was sealed here, as of `AnySeal`."""

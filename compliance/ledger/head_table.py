@@ -54,25 +54,6 @@ class _Connection:
             raise OSError(str(error)) from error
 
 
-def check_apart(ledger: str, seal: str) -> None:
-    """Refuse to keep heads on the server that has the ledger, or a copy of it: both would be restored together.
-
-    Raises
-    ------
-    LedgerError, LedgerUnavailable
-    """
-    found = []
-    for url in (ledger, seal):
-        with postgres.explained(postgres.shown(url)):
-            postgres.check(url)
-            with closing(postgres.connect(url)) as db:
-                found.append(db.execute("SELECT system_identifier FROM pg_control_system()").fetchone())
-    if found[0] == found[1]:
-        raise LedgerError(
-            f"{postgres.shown(seal)}: is on the ledger's server, and would be restored with it: keep the head elsewhere"
-        )
-
-
 @dataclass(frozen=True)
 class SealTable:
     """Where a database keeps heads, as of `compliance.ledger.head.AnySeal`.
@@ -112,6 +93,19 @@ class SealTable:
     def is_inside(self, folder: Path) -> bool:  # noqa: ARG002
         """Say whether copies of a folder would hold this head too."""
         return False
+
+    def check_apart(self, ledger: str) -> None:
+        """Refuse to keep heads on the server that has the ledger, or a copy of it: both would be restored together."""
+        found = []
+        for url in (ledger, self.url):
+            with postgres.explained(postgres.shown(url)):
+                postgres.check(url)
+                with closing(postgres.connect(url)) as db:
+                    found.append(db.execute("SELECT system_identifier FROM pg_control_system()").fetchone())
+        if found[0] == found[1]:
+            raise LedgerError(
+                f"{self.path}: is on the ledger's server, and would be restored with it: keep the head elsewhere"
+            )
 
     def exists(self) -> bool:
         """Say whether a head was sealed here."""

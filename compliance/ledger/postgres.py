@@ -445,7 +445,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 def _number(*what: str) -> int:
     """Return the number of an advisory lock. Two that share one by chance wait for one another, and no more."""
-    return int.from_bytes(hashlib.sha256("\0".join(("fairwall ledger", *what)).encode()).digest()[:8], signed=True)
+    return int.from_bytes(hashlib.sha256("\0".join(("a ledger's", *what)).encode()).digest()[:8], signed=True)
 
 
 def _line(error: Exception) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from compliance.deployment.policy.reading import parse, read
 from compliance.deployment.policy.schema import Policies
-from compliance.deployment.running import read_by, running_beside, service_of
+from compliance.deployment.running import read_by, service_of
 from fairwall.errors import RunFailed, UserError
 
 _PATIENCE_SECONDS = 60.0
@@ -58,27 +58,27 @@ def tell(path: Path) -> str:
     RunFailed if it does not serve the policy now.
     """
     policy = read(path)
-    beside = running_beside(policy.deployment)
-    if beside is None:
+    ledger = policy.deployment.ledger
+    if isinstance(ledger, str):
         return "any number of services may use this ledger: send one of them SIGHUP, and the others follow"
-    process = service_of(beside)
+    process = service_of(ledger)
     if process is None:
         return "the service is not running: it reads its policy when it starts"
     if not process:
-        raise AdmissionError(f"{beside}: its service runs in another container: send it SIGHUP")
-    before = read_by(beside).times
+        raise AdmissionError(f"{ledger}: its service runs in another container: send it SIGHUP")
+    before = read_by(ledger).times
     try:
         os.kill(process, signal.SIGHUP)
     except PermissionError:
         raise AdmissionError(f"process {process}, the service, is another user's: send it SIGHUP") from None
-    _wait(policy, beside, process, before)
+    _wait(policy, ledger, process, before)
     return f"the service (process {process}) has read its policy again"
 
 
-def _wait(policy: Policies, beside: Path, process: int, before: int) -> None:
+def _wait(policy: Policies, ledger: Path, process: int, before: int) -> None:
     give_up = time.monotonic() + _PATIENCE_SECONDS
-    while (told := read_by(beside)).times <= before or not (told.problem or told.policy == policy.digest.hex()):
-        if time.monotonic() > give_up or service_of(beside) != process:
+    while (told := read_by(ledger)).times <= before or not (told.problem or told.policy == policy.digest.hex()):
+        if time.monotonic() > give_up or service_of(ledger) != process:
             raise RunFailed(f"the service (process {process}) has not read its policy again: see its log")
         time.sleep(0.01)
     if told.problem:

@@ -110,7 +110,7 @@ class World:
         found = [(each, list(worth.worths(each.policy, each.records))) for each in data]
         ledger = open_ledger(policy, data)
         deployed = Deployed(admitted(policy), Writable(ledger), credentials_of(policy)[1])
-        self.service = Service(self.folder / "policy.toml", policy, ledger, Running(place.ledger), deployed)
+        self.service = Service(self.folder / "policy.toml", None, policy, ledger, Running(place.ledger), deployed)
         self.service.put_in_force(data)
         methods = _Methods()
         self.service._register(methods)  # type: ignore[arg-type]

@@ -25,7 +25,9 @@ from compliance.deployment.policy.schema import (
     PolicyError,
     ReleaseSection,
 )
+from compliance.ledger import postgres
 from compliance.ledger.accountant import Budget, Rule
+from compliance.ledger.place import SCHEME
 from compliance.mechanisms import Mechanism
 from compliance.mechanisms.mechanism import candidates
 from fairwall.laws.local import LocalPrivacyError
@@ -88,7 +90,7 @@ def check_change(before: Policies, after: Policies) -> None:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = repr(postgres.shown(value) if isinstance(value, str) and value.startswith(SCHEME) else value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}... of {len(text):,} characters"
 
 

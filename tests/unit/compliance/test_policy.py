@@ -991,7 +991,7 @@ PATHS = [
     (section, key)
     for section, kind in {"deployment": DeploymentSection, "data": DataSection, "release": ReleaseSection}.items()
     for key, field in kind.model_fields.items()
-    if field.annotation is Path
+    if field.annotation in (Path, Path | str)
 ]
 
 
