@@ -24,6 +24,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.ball import Ball
 from fairwall.laws.groups import SUM_STEP, balanced
 from fairwall.laws.quantiles import LEVEL
 
@@ -158,8 +159,65 @@ class Table:
         )
 
 
-def sizes(tables: Sequence[Table], groups: NDArray[np.intp], count: int) -> tuple[NDArray[np.float64], ...]:
-    """Estimate how many people each group has, joined as by `merged_share`, from all tables of one request.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of counts of one part of the people as they were released (`fairwall.laws.ball`).
+
+    Parameters
+    ----------
+    counts : ndarray, shape (rows, groups)
+        Of people, and then of what they count; rows sum up to the public totals.
+    ball : Ball
+        Their noise.
+    looked : ndarray of bool, shape (measures of all models,)
+        Which measures look at these people.
+    row, offset, slope : ndarray, likewise
+        What each adds up is the offset times the people's row and the slope times its own.
+    """
+
+    counts: NDArray[np.float64]
+    ball: Ball
+    looked: NDArray[np.bool_]
+    row: NDArray[np.intp]
+    offset: NDArray[np.float64]
+    slope: NDArray[np.float64]
+
+    def top(self, measure: int, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what a measure adds up of two rows, the people's and its own, shape (2, ...)."""
+        top: NDArray[np.float64] = self.offset[measure] * numbers[0] + self.slope[measure] * numbers[1]
+        return top
+
+
+def share_of_rows(parts: Sequence[Rows], measure: int) -> Share:
+    """Return a measure of a model, by its place in all parts, which have its noise independently of each other."""
+    tops, bottoms = [], []
+    for place, part in enumerate(parts):
+        if part.looked[measure]:
+            row = int(part.row[measure])
+            noise = _noise_of_ball(part.ball, part.ball.reaches[row], place)
+            tops.append((part.top(measure, part.counts[[0, row]]), part.top(measure, noise)))
+            bottoms.append((part.counts[0], noise[0]))
+    groups = parts[0].counts.shape[1]
+    if not tops:
+        nothing = np.zeros(groups), np.zeros((1, groups))
+        tops, bottoms = [nothing], [nothing]
+    top, top_noise, bottom, bottom_noise = (
+        np.asarray(sum(pair[side] for pair in pairs)) for pairs in (tops, bottoms) for side in (0, 1)
+    )
+    everybody = top.sum() / bottom.sum() if bottom.sum() else math.nan
+    return Share(top, bottom, top_noise, bottom_noise, everybody, np.ones(groups, np.int64))
+
+
+@lru_cache(maxsize=32)
+def _noise_of_ball(ball: Ball, reach: int, place: int) -> NDArray[np.float64]:
+    """Simulate the noise of people and of a row of this reach, shape (2, draws, groups), as `_simulated` does."""
+    return ball.simulated(np.random.default_rng(place), _DRAWS, reach).astype(np.float64)
+
+
+def sizes(
+    told: Sequence[Table] | Sequence[Rows], groups: NDArray[np.intp], count: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Estimate how many people each group has, joined as by `merged_share`, from all tables, or rows, of one request.
 
     Returns
     -------
@@ -167,15 +225,23 @@ def sizes(tables: Sequence[Table], groups: NDArray[np.intp], count: int) -> tupl
         Whole numbers, at least 0; the exact one lies between the ends with `LEVEL`.
     """
     into = _joining(groups, count)
-    found = np.mean([table.counts.sum(axis=0) for table in tables], axis=0) @ into
-    people = tables[0].counts.sum()
-    strata = sum(len(table.counts) for table in tables)
-    (drawn,) = _noise_of_sums(tables[0].rate, len(groups), (strata,))
-    noise = drawn @ into / len(tables)
+    estimates, drawn = _sizes(told, len(groups))
+    found, noise, people = estimates @ into, drawn @ into, estimates.sum()
     merged = into.sum(axis=0)
     reach = np.array([_quantile(np.abs(noise[:, merged == each]).reshape(-1), LEVEL) for each in merged])
     low, high = np.maximum(np.ceil(found - reach), 0.0), np.minimum(np.floor(found + reach), people)
     return np.clip(np.rint(found), 0.0, people), low, np.maximum(high, 0.0)
+
+
+def _sizes(told: Sequence[Table] | Sequence[Rows], groups: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many people each group has, and simulated noise of that, shape (draws, groups)."""
+    rows = [each for each in told if isinstance(each, Rows)]
+    if rows:  # each part is some of the people
+        noise = [_noise_of_ball(part.ball, 1, place)[0] for place, part in enumerate(rows)]
+        return np.sum([part.counts[0] for part in rows], axis=0), np.sum(noise, axis=0)
+    tables = [each for each in told if isinstance(each, Table)]
+    (drawn,) = _noise_of_sums(tables[0].rate, groups, (sum(len(table.counts) for table in tables),))
+    return np.mean([table.counts.sum(axis=0) for table in tables], axis=0), drawn / len(tables)
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,7 +112,7 @@ def worst_loss(n: int, epsilon: float) -> Iterator[float]:
         for measures, predictions in batches(n):
             told = {
                 cells: numbers_of(
-                    module.released(people_of(cells, labels), header(measures, epsilon), predictions, SILENT)
+                    module.released(people_of(cells, labels), header(measures, epsilon), predictions, SILENT, worth=0)
                 )
                 for cells in product(range(GROUPS), repeat=n)
             }
@@ -159,15 +159,15 @@ def test_models_that_part_people_too_finely_share_no_table() -> None:
     rng = np.random.default_rng(13)
     people = people_of(rng.integers(0, GROUPS, 1_000), np.ones(1_000))
     digits = np.arange(1_000)[np.newaxis] >> np.arange(6)[:, np.newaxis] & 1  # 64 strata: one table would err less
-    release = asked(people, digits, ("selection_rate",), 1.0).release
+    release = released(people, header(("selection_rate",), 1.0), digits.astype(float), SILENT, worth=0)
     assert len(release.tables) == 6
     assert sum(table.rate for table in release.tables) <= noise_rate(1.0) * 1.0001
 
 
 def test_models_with_a_table_each_share_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_split", lambda *asked: [[model] for model in range(len(asked[2]))])
+    monkeypatch.setattr(module, "PEOPLE_A_STRATUM", math.inf)
     assert max(worst_loss(3, 1.0)) <= 1.0
-    monkeypatch.setattr(module, "_split", lambda *asked: [list(range(len(asked[2])))] * 2)  # a table twice
+    monkeypatch.setattr(module._Tables, "epsilon_of", lambda tables, _: tables.share * tables.epsilon)
     assert max(worst_loss(3, 1.0)) > 1.0
 
 
