@@ -44,7 +44,7 @@ RELEASE_BYTES_MAX = 2 << 20
 EPSILON_MIN = 1e-4
 """Less buys noise that float64 could not add up exactly, and no number worth having."""
 
-DRAWN_MAX = 1 << 17
+DRAWN_MAX = 1 << 19
 """Rows of one ball times the square of how many groups there are but one: beyond, noise takes seconds to draw."""
 
 WORTH = 0.8
@@ -275,9 +275,9 @@ def _balls(
     """
     if math.isinf(header.epsilon) or (len(predictions) == 1 and wire.MEASURE_MEAN_SCORE not in header.measures):
         return None
-    if groups == 1 or len(predictions) * len(header.measures) * (groups - 1) ** 2 > DRAWN_MAX:
-        return None
     parts = parts_of(list(header.measures), people.labels, predictions)
+    if groups == 1 or sum(len(part.reaches) for part in parts) * (groups - 1) ** 2 > DRAWN_MAX:
+        return None
     told = [(part.people, len(part.reaches)) for part in parts]
     epsilon = _within(lambda epsilon: of_rows(told, epsilon, limit.shares), header.epsilon, limit)
     return _Balls(parts, noise_rate(epsilon, 1.0), groups)
