@@ -4,7 +4,8 @@ r"""What counts by group still tell with their noise (`fairwall.laws.groups`): r
 rate is p, top - p bottom = 0 exactly, so that of the released numbers top - p bottom = z_top - p z_bottom: a law that
 is known but for nothing. Fieller's interval, all p for which this number is no larger than 95% of its law, therefore
 holds the exact rate with 95%, whatever the table is. Differences and ratios of two rates join two such intervals by
-the distance of each end from its estimate (MOVER: Zou and Donner 2008; for ratios Donner and Zou 2012).
+the distance of each end from its estimate and the correlation of their noise, which sums up to 0 (MOVER: Zou 2007; for
+ratios Donner and Zou 2012).
 
 **The most favoured group** is not known either. Its rate M is the largest of k: above all of k lower ends, each of
 1/k of the error, and below the largest of the upper ends. Impact ratios are rates over M.
@@ -278,9 +279,9 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
     largest = np.nanmax(rates)
     largest_low, largest_high = simultaneous[chosen].max(), high[chosen].max()
     below, above = rates - low, high - rates
-    difference = largest - rates
-    difference_low = difference - np.hypot(largest - largest_low, above)
-    difference_high = difference + np.hypot(largest_high - largest, below)
+    difference, apart = largest - rates, _apart(share.merged, int(np.nanargmax(rates)))
+    difference_low = difference - _reach(largest - largest_low, above, apart)
+    difference_high = difference + _reach(largest_high - largest, below, apart)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = rates / largest
     drawn = np.where(chosen, share.draws, math.nan)
@@ -291,8 +292,8 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
         np.clip(difference_low, 0.0, 1.0),
         np.clip(difference_high, 0.0, 1.0),
         ratio,
-        np.clip(_ratio_end(rates, largest, low, largest_high), 0.0, 1.0),
-        np.clip(_ratio_end(rates, largest, high, largest_low), 0.0, 1.0),
+        np.clip(_ratio_end(rates, largest, low, largest_high, apart), 0.0, 1.0),
+        np.clip(_ratio_end(rates, largest, high, largest_low, apart), 0.0, 1.0),
         fewer,
     )
 
@@ -333,17 +334,19 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
     low, high = (end[among] for end in share.interval())
     all_low, all_high = (end[among] for end in share.interval((1 - LEVEL) / len(among)))
     largest_low, largest_high, smallest_low, smallest_high = all_low.max(), high.max(), low.min(), all_high.min()
-    difference = largest - smallest
+    difference, apart = largest - smallest, _apart(share.merged, int(among[most]))[among[[least]]]
     ends = np.array([smallest])
-    ratio_low = _ratio_end(ends, largest, np.array([smallest_low]), largest_high)
-    ratio_high = _ratio_end(ends, largest, np.array([min(smallest_high, 1.0)]), largest_low)
+    ratio_low = _ratio_end(ends, largest, np.array([smallest_low]), largest_high, apart)
+    ratio_high = _ratio_end(ends, largest, np.array([min(smallest_high, 1.0)]), largest_low, apart)
+    down = _reach(largest - largest_low, smallest_high - smallest, apart[0])
+    up = _reach(largest_high - largest, smallest - smallest_low, apart[0])
     drawn = share.draws[:, among]
     return Pair(
         int(among[most]),
         int(among[least]),
         difference,
-        float(np.clip(difference - math.hypot(largest - largest_low, smallest_high - smallest), 0.0, 1.0)),
-        float(np.clip(difference + math.hypot(largest_high - largest, smallest - smallest_low), 0.0, 1.0)),
+        float(np.clip(difference - down, 0.0, 1.0)),
+        float(np.clip(difference + up, 0.0, 1.0)),
         smallest / largest if largest else math.nan,
         float(np.clip(ratio_low, 0.0, 1.0)[0]),
         float(np.clip(ratio_high, 0.0, 1.0)[0]),
@@ -420,8 +423,27 @@ def _ratio(top: NDArray[np.float64], bottom: NDArray[np.float64], everybody: flo
     return np.where(people > 0, hits / np.where(people > 0, people, 1.0), everybody)
 
 
+def _apart(merged: NDArray[np.int64], group: int) -> NDArray[np.float64]:
+    """Return minus the correlation of each group's noise with that of one: what one has too much all others lack.
+
+    Of k numbers that sum up to 0 and are alike, sums of a and of b of them have -sqrt(a b / ((k - a) (k - b))).
+    """
+    own, k = merged[group], merged.sum()
+    apart: NDArray[np.float64] = np.minimum(np.sqrt(merged * own / np.maximum((k - merged) * (k - own), 1)), 1.0)
+    return apart
+
+
+def _reach(one: float, other: NDArray[np.float64], apart: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Join how far two ends are from their estimates, for a difference."""
+    return np.sqrt(one**2 + other**2 + 2 * apart * one * other)
+
+
 def _ratio_end(
-    rates: NDArray[np.float64], largest: float, end: NDArray[np.float64], other_end: float
+    rates: NDArray[np.float64],
+    largest: float,
+    end: NDArray[np.float64],
+    other_end: float,
+    apart: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return one end of the interval of a ratio of two rates, of which the farthest ends are given (Donner and Zou).
 
@@ -429,7 +451,7 @@ def _ratio_end(
     """
     is_lower = other_end >= largest
     slack = other_end * (2 * largest - other_end)
-    product = rates * largest
+    product = rates * largest + apart * (rates - end) * (other_end - largest)
     root = np.sqrt(np.maximum(product**2 - end * (2 * rates - end) * slack, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (product - root if is_lower else product + root) / slack
