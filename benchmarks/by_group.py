@@ -10,11 +10,15 @@ Both are told all groups' exact sizes. All are cut off at 0 and 1.
 The attack spends a batch on models that part 2,000 people into as many strata as one table may have, and says of each
 person which group it is, by the posterior mean of the group's count in the stratum over what chance would make of it.
 It is told the groups' shares. Right is the mean over groups of the share of its people who are named right.
+
+Last, models that decide by coins, epsilon 1, 3,000 people of groups alike: what is released of each is wrong by so many
+people (hits less the exact rate times the size), by tables, a part of epsilon each or one together, and by rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +28,7 @@ from short import parsed
 from compliance.answers.groups import PEOPLE_A_STRATUM, released
 from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
+from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.group_tables import Table
 from fairwall.laws.groups import balanced, noise_rate
@@ -101,6 +106,23 @@ def named_right(shares: tuple[float, ...], epsilon: float, size: int, draws: int
     return float((right / people).mean())
 
 
+def of_many(models: int, groups: int, draws: int, worth: float) -> NDArray[np.float64]:
+    """How many people the selection rates of all models are wrong by: by tables where rows are worth 0."""
+    rng = np.random.default_rng(3)
+    header = wire.ByGroupHeader(by=("group",), measures=[wire.MEASURE_SELECTION_RATE], epsilon=1.0)
+    values, found = tuple(map(str, range(groups))), list[NDArray[np.float64]]()
+    for _ in range(draws):
+        cells, decisions = rng.integers(0, groups, PEOPLE), rng.integers(0, 2, (models, PEOPLE)).astype(np.float64)
+        people = Grouped((Attribute("group", values),), cells[np.newaxis].astype(np.uint8), np.zeros(PEOPLE, np.uint8))
+        told = released(people, header, decisions, Seeded(rng), worth=worth)
+        every = tuple((value,) for value in values)
+        counts = ByGroup(("group",), every, ("selection_rate",), models, told, 0.0, 1.0, 0.0, 0.0)
+        for model in range(models):
+            share = counts.share("selection_rate", model)
+            found.append(share.top - np.bincount(cells, decisions[model]) / np.bincount(cells) * share.bottom)
+    return np.abs(found)
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -122,6 +144,16 @@ def main() -> None:
             sizes = (1, 10, PEOPLE_A_STRATUM)
             rights = "  ".join(f"{named_right(shares, epsilon, size, draws // 10):.3f}" for size in sizes)
             print(f"{world:15}  {epsilon:7g}  {1 / len(shares):.3f}  {rights}")
+    print("\nmodels  groups  tables: median  rms   95%    rows: median  rms   95%    times less")
+    for models in (2, 5, 25, 100):
+        for groups in (2, 5, 10):
+            told = [of_many(models, groups, max(2, 2 * draws // models), worth) for worth in (0.0, math.inf)]
+            tables, rows = (
+                np.array([np.median(each), np.sqrt(np.mean(each**2)), np.quantile(each, 0.95)]) for each in told
+            )
+            numbers = ("  ".join(f"{number:6.1f}" for number in each) for each in (tables, rows))
+            less = " ".join(f"{number:4.1f}" for number in tables / rows)
+            print(f"{models:6}  {groups:6}  {'    '.join(numbers)}    {less}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
-from fairwall.laws.budget_exposure import TABLES, Offer, that_differ, that_tell_most
+from fairwall.laws.budget_exposure import ROWS, TABLES, Offer, that_differ, that_tell_most
 from fairwall.laws.choice import CELLS, CELLS_FROM
 from fairwall.laws.exposure import Limit, is_known, revealed
 from fairwall.laws.metric import find_metric
@@ -74,9 +74,9 @@ def offers(
     for metric in sorted(records.metrics):
         people = records.exposed(metric) // len(find_metric(metric).strata)
         names = tuple(each.name for each in sold if each.refuses(metric, least, delta) is None)
+        names += (TABLES, ROWS) if by_group else ()
         if chooses:
             names = that_tell_most(names, people, limit.shares.allowed(people)[0])
-        names += (TABLES,) if by_group else ()
         found.append(Offer(names, metric, people, queries_max, limit, least, most, delta, chooses, released))
     return that_differ(found)
 

@@ -1,13 +1,13 @@
 """Counts of people by group, of any number of groups: what is released of them, at what cost.
 
-The noise, and why it is enough, is in `fairwall.laws.groups`.
+The noise, and why it is enough, is in `fairwall.laws.groups`, and for rows of many models in `fairwall.laws.ball`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,15 +16,19 @@ from numpy.typing import NDArray
 
 from compliance.answers.audits import Case
 from compliance.answers.charging import room_of
+from compliance.answers.group_noise import balanced_noise, ball_noise
+from compliance.answers.group_rows import Part, parts_of, questions
 from compliance.ledger.accountant import Loss, Neighbours, pure
 from compliance.ledger.entries import Entry, Reply, Request
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.groups import Grouped
 from compliance.records.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.exposure import NO_LIMIT, Limit, of_tables, one_person
-from fairwall.laws.groups import SUM_STEP, noise_rate, strata_of
+from fairwall.laws.ball import Ball
+from fairwall.laws.exposure import NO_LIMIT, Limit, of_rows, of_tables, one_person
+from fairwall.laws.groups import SUM_STEP, noise_rate, noise_variance, strata_of
 from fairwall.laws.mechanisms import BY_GROUP
+from fairwall.laws.shares import Shares
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -39,6 +43,12 @@ RELEASE_BYTES_MAX = 2 << 20
 
 EPSILON_MIN = 1e-4
 """Less buys noise that float64 could not add up exactly, and no number worth having."""
+
+DRAWN_MAX = 1 << 19
+"""Rows of one ball times the square of how many groups there are but one: beyond, noise takes seconds to draw."""
+
+WORTH = 0.8
+"""Rows have to have so much less variance than tables: an error that is 10% smaller."""
 
 _CLOSE = 1.02
 """So near to the limit a smaller epsilon is looked for."""
@@ -135,8 +145,12 @@ def released(
     predictions: NDArray[np.float64],
     noise: Noise,
     limit: Limit = NO_LIMIT,
+    *,
+    worth: float = WORTH,
 ) -> wire.GroupRelease:
-    """Count people by stratum and group, with noise: as much as epsilon asks for, or as the limit does if that is more.
+    """Count people by group, with noise: as much as epsilon asks for, or as the limit does if that is more.
+
+    Tables count them by stratum, and are for models that share one, and for one model; rows are for many that do not.
 
     Parameters
     ----------
@@ -145,113 +159,191 @@ def released(
     predictions : ndarray of float64, shape (models, people)
     limit : Limit, optional
         What it may give away.
+    worth : float, optional
+        What part of the variance of tables rows may have to be told in their place; 0 for tables.
 
     Raises
     ------
     Refusal
         ``QUERIES_OUT_OF_RANGE`` if the models part the people into more strata than a response can hold.
     """
-    cell, groups = people.cells(tuple(header.by))
-    counted = [each for each in header.measures if each != wire.MEASURE_MEAN_SCORE]
-    summed = wire.MEASURE_MEAN_SCORE in header.measures
-    share = 0.5 if summed else 1.0
-    release = wire.GroupRelease(groups=groups)
-    split, spent = _split_within(people, counted, predictions, header.epsilon, share, limit)
-    for models in split:
-        epsilon = share * spent * len(models) / len(predictions)
-        release.tables.append(_table(people, counted, predictions, models, (cell, groups), noise_rate(epsilon), noise))
-        if release.ByteSize() > RELEASE_BYTES_MAX:
-            raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
-    if summed:
-        rate = noise_rate((1 - share) * spent / len(predictions), 1 / SUM_STEP)
-        release.sums.CopyFrom(_sums(predictions, (cell, groups), rate, noise))
+    by = people.cells(tuple(header.by))
+    release = wire.GroupRelease(groups=by[1])
+    tables, balls = _tables(people, header, predictions, limit), _balls(people, header, predictions, by[1], limit)
+    if balls is not None and balls.variance < worth * tables.variance(by[1]):
+        for part in balls.parts:
+            release.rows.append(_rows(part, by, balls.rate, noise))
+            _require_room(release)
+        return release
+    for models in tables.split:
+        rate = noise_rate(tables.epsilon_of(models))
+        release.tables.append(_table(people, tables.counted, predictions, models, by, rate, noise))
+        _require_room(release)
+    if tables.share < 1:
+        release.sums.CopyFrom(_sums(predictions, by, noise_rate(tables.of_sums, 1 / SUM_STEP), noise))
     return release
 
 
-def questions(
-    measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say of one model who is looked at by each measure, and who of these is a hit.
+def _require_room(release: wire.GroupRelease) -> None:
+    if release.ByteSize() > RELEASE_BYTES_MAX:
+        raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """How a request is answered by tables.
 
     Parameters
     ----------
-    measures : sequence of Measure
-        None of them the mean score.
-    labels, predictions : ndarray, shape (people,)
-
-    Returns
-    -------
-    base, hits : ndarray of bool, shape (measures, people)
+    counted : sequence of Measure
+        What is counted: all but the mean score, whose sums are told besides.
+    split : list of list of int
+        Which models share a table.
+    strata : list of tuple of int
+        How many each table has, and how many strata the measures of its models look at, on average.
+    share : float
+        Of epsilon, that of tables: the rest is for sums.
+    epsilon : float
+        That noise is made for.
     """
-    everybody = np.ones(len(labels), np.bool_)
-    positive, negative, chosen = labels == 1, labels == 0, predictions == 1
-    of = {
-        wire.MEASURE_SELECTION_RATE: (everybody, chosen),
-        wire.MEASURE_TRUE_POSITIVE_RATE: (positive, positive & chosen),
-        wire.MEASURE_FALSE_POSITIVE_RATE: (negative, negative & chosen),
-        wire.MEASURE_ACCURACY: (positive | negative, (positive & chosen) | (negative & ~chosen)),
-        wire.MEASURE_SCORING_RATE: (everybody, predictions > np.median(predictions)),
-    }
-    pairs = [of[measure] for measure in measures]
-    shape = (len(pairs), len(labels))
-    base, hits = (np.array([pair[side] for pair in pairs], np.bool_).reshape(shape) for side in (0, 1))
-    return base, hits
+
+    counted: Sequence[wire.Measure]
+    split: list[list[int]]
+    strata: list[tuple[int, float]]
+    share: float
+    epsilon: float
+
+    @property
+    def models(self) -> int:
+        """How many models there are."""
+        return sum(map(len, self.split))
+
+    @property
+    def of_sums(self) -> float:
+        """What the sums of each model cost."""
+        return (1 - self.share) * self.epsilon / self.models
+
+    def epsilon_of(self, models: Sequence[int]) -> float:
+        """Return what a table of some models costs."""
+        return self.share * self.epsilon * len(models) / self.models
+
+    def revealed(self, people: int, epsilon: float, shares: Shares) -> float:
+        """Return what all of it gives away, if noise is made for an epsilon."""
+        strata, spent = Counter(each for each, _ in self.strata), replace(self, epsilon=epsilon)
+        sums = self.models * (self.share < 1)
+        return of_tables(people, strata, sums, spent.epsilon_of(self.split[0]), spent.of_sums, shares)
+
+    def variance(self, groups: int) -> float:
+        """Return the variance of top - bottom/2 of a measure, on average over all: what a rate near 1/2 errs by."""
+        counted = [
+            looked / 4 * noise_variance(noise_rate(self.epsilon_of(models)), groups)
+            for models, (_, looked) in zip(self.split, self.strata, strict=True)
+            for _ in models
+        ]
+        of = len(self.counted) * float(np.mean(counted)) if self.counted else 0.0
+        if self.share == 1:
+            return of / len(self.counted)
+        sums = SUM_STEP**2 * noise_variance(noise_rate(self.of_sums, 1 / SUM_STEP), groups)
+        return (of + sums) / (len(self.counted) + 1)
 
 
-def _split_within(
-    people: Grouped,
-    measures: Sequence[wire.Measure],
-    predictions: NDArray[np.float64],
-    epsilon: float,
-    share: float,
-    limit: Limit,
-) -> tuple[list[list[int]], float]:
+@dataclass(frozen=True)
+class _Balls:
+    """How a request is answered by rows: their parts, each with a ball of its own; the rate of all of them."""
+
+    parts: list[Part]
+    rate: float
+    groups: int
+
+    @property
+    def variance(self) -> float:
+        """Return what `_Tables.variance` does."""
+        found = np.zeros(len(self.parts[0].slope))
+        for part in self.parts:
+            ball = Ball(self.rate, self.groups, tuple(part.reaches))
+            of = {reach: ball.variance(reach) for reach in set(part.reaches)}
+            found += np.square(part.slope) * [of[part.reaches[row]] for row in part.row]
+        return float(found.mean())
+
+
+def _balls(
+    people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], groups: int, limit: Limit
+) -> _Balls | None:
+    """Say what rows tell; None without noise, where they take long to draw, and of one model's decisions alone.
+
+    Of these tables err as little.
+    """
+    if math.isinf(header.epsilon) or (len(predictions) == 1 and wire.MEASURE_MEAN_SCORE not in header.measures):
+        return None
+    parts = parts_of(list(header.measures), people.labels, predictions)
+    if groups == 1 or sum(len(part.reaches) for part in parts) * (groups - 1) ** 2 > DRAWN_MAX:
+        return None
+    told = [(part.people, len(part.reaches)) for part in parts]
+    epsilon = _within(lambda epsilon: of_rows(told, epsilon, limit.shares), header.epsilon, limit)
+    return _Balls(parts, noise_rate(epsilon, 1.0), groups)
+
+
+def _rows(part: Part, by: tuple[NDArray[np.intp], int], rate: float, noise: Noise) -> wire.GroupRows:
+    cell, groups = by
+    exact = part.counted(cell, groups)
+    if exact.size > NUMBERS_MAX:
+        raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
+    (drawn,) = ball_noise(noise, Ball(rate, groups, tuple(part.reaches)))
+    return wire.GroupRows(
+        counts=arrays.to_message((exact + drawn).astype(np.float64)),
+        reach=part.reaches,
+        base=arrays.to_message(np.array(part.looked, np.uint8)),
+        row=part.row,
+        offset=part.offset,
+        slope=part.slope,
+        rate=rate,
+    )
+
+
+def _within(revealed: Callable[[float], float], epsilon: float, limit: Limit) -> float:
+    """Return the largest epsilon, about, up to this one, at which no more is given away than the limit allows."""
+    if limit.accuracy >= one_person(epsilon) or revealed(epsilon) <= limit.accuracy:
+        return epsilon
+    low, high = EPSILON_MIN, epsilon
+    while high > _CLOSE * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if revealed(middle) <= limit.accuracy else (low, middle)
+    return low
+
+
+def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], limit: Limit) -> _Tables:
     """Choose, by public numbers alone, which models share a table, and how much of epsilon noise is made for.
 
     Tables have their share of epsilon, and sums of scores the rest. Models share no table that gives away more than the
     limit; and where tables of their own do too, all noise is that of a smaller epsilon.
     """
-    split, m = _split(people, measures, predictions), len(predictions)
-    if limit.accuracy >= one_person(epsilon):
-        return split, epsilon
+    counted = [each for each in header.measures if each != wire.MEASURE_MEAN_SCORE]
+    share, n = 0.5 if len(counted) < len(header.measures) else 1.0, len(people.labels)
 
-    def strata_of_tables(split: list[list[int]]) -> Counter[int]:
-        return Counter(_count_strata(people, measures, predictions[models]) for models in split)
+    def split_as(split: list[list[int]]) -> _Tables:
+        strata = [_strata(people, counted, predictions[models]) for models in split]
+        return _Tables(counted, split, strata, share, header.epsilon)
 
-    def revealed(strata: Counter[int], epsilon: float) -> float:
-        each, of_sums = share * epsilon / strata.total(), (1 - share) * epsilon / m
-        return of_tables(len(people.labels), strata, m * (share < 1), each, of_sums, limit.shares)
-
-    strata = strata_of_tables(split)
-    if len(split) < m and revealed(strata, epsilon) > limit.accuracy:
-        split = [[model] for model in range(m)]
-        strata = strata_of_tables(split)
-    low, high = EPSILON_MIN, epsilon
-    if revealed(strata, high) <= limit.accuracy:
-        return split, epsilon
-    while high > _CLOSE * low:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if revealed(strata, middle) <= limit.accuracy else (low, middle)
-    return split, low
+    together, alone = split_as([list(range(len(predictions)))]), [[model] for model in range(len(predictions))]
+    found = together
+    if len(alone) > 1 and counted:
+        # Of S strata and the whole of epsilon, a sum over half of them has a variance of 4 S / epsilon^2 about; a table
+        # of one model has few strata, and 1/m of epsilon.
+        apart = split_as(alone)
+        worth = float(np.mean([each for each, _ in apart.strata])) * len(alone) ** 2
+        most = min(worth, max(n / PEOPLE_A_STRATUM, apart.strata[0][0]))
+        limited = limit.accuracy < one_person(header.epsilon)
+        revealed = limited and together.revealed(n, header.epsilon, limit.shares) > limit.accuracy
+        found = apart if together.strata[0][0] > most or revealed else together
+    spent = _within(lambda epsilon: found.revealed(n, epsilon, limit.shares), header.epsilon, limit)
+    return replace(found, epsilon=spent)
 
 
-def _split(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> list[list[int]]:
-    """Choose, by public numbers alone, whether models share a table or each has its own, of its part of epsilon.
-
-    Of S strata and the whole of epsilon, a sum over half of them has a variance of 4 S / epsilon^2 about; a table of
-    one model has few strata, and 1/m of epsilon.
-    """
-    together, alone = [list(range(len(predictions)))], [[model] for model in range(len(predictions))]
-    if len(predictions) == 1 or not measures:
-        return together
-    strata = [_count_strata(people, measures, predictions[models]) for models in (*alone, *together)]
-    worth = float(np.mean(strata[:-1])) * len(predictions) ** 2
-    coarse = len(people.labels) / PEOPLE_A_STRATUM
-    return together if strata[-1] <= min(worth, max(coarse, strata[0])) else alone
-
-
-def _count_strata(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> int:
-    return len(strata_of(_asked(people, measures, predictions))[0])
+def _strata(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> tuple[int, float]:
+    """Return how many strata a table of these models has, and how many of them a measure looks at, on average."""
+    asked = _asked(people, measures, predictions)
+    answers, _ = strata_of(asked)
+    return len(answers), float(answers[:, : len(asked) // 2].sum(axis=0).mean()) if len(asked) else 1.0
 
 
 def _asked(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -301,33 +393,3 @@ def _sums(
         people=predictions.shape[1],
         rate=rate,
     )
-
-
-def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray[np.int64]:
-    """Draw noise whose rows sum up to 0, exactly by its law, see `fairwall.laws.groups`.
-
-    All but the last number of a row are drawn as Laplace noise, and the last one is what is missing from 0; the row is
-    kept with the probability e^(-rate |last|), or drawn again. How often does not depend on anything but the draws.
-
-    Parameters
-    ----------
-    rate : float
-        Of `noise_rate`; infinite for no noise.
-    rows, groups : int
-        The shape, at least two groups.
-
-    Returns
-    -------
-    ndarray of int64, shape (rows, groups)
-    """
-    drawn = np.zeros((rows, groups), np.int64)
-    missing = np.arange(0 if math.isinf(rate) else rows)
-    while len(missing):
-        # Noise of scale 1 on a grid of the rate: its multiples, and so the exponents, are exact in float64.
-        free = noise.laplace(np.zeros(len(missing) * (groups - 1)), 1.0, rate).reshape(len(missing), groups - 1)
-        steps = np.rint(free / rate).astype(np.int64)
-        last = -steps.sum(axis=1)
-        kept = noise.bernoulli_exp(rate * np.abs(last))
-        drawn[missing[kept]] = np.column_stack([steps, last])[kept]
-        missing = missing[~kept]
-    return drawn

@@ -6,7 +6,8 @@ Gaussian x and z has the least mean squared error,
 
     p + v S' (v S S' + diag(r))^-1 (y - p S 1),   v = p (1 - p),
 
-where row s of S has a 1 for each person of the stratum. Groups are read one by one: that a person is in one of them
+where row s of S has a 1 for each person of the stratum. Rows of which each person counts something tell likewise: S has
+that. Groups are read one by one: that a person is in one of them
 alone is left to the guess, which is the group whose estimate is largest beside its share. For known posteriors that
 guess has the largest balanced accuracy.
 """
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
+from fairwall.laws.ball import Ball
 from fairwall.laws.groups import noise_variance
 from fairwall.rpc.arrays import from_message
 
@@ -48,7 +50,10 @@ def decode(asked: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: ND
 def _told(
     asked: Sequence[tuple[NDArray[np.float64], GroupRelease]],
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-    """Give who is in each table's strata, shape (strata, people), its counts, and the variance of their noise."""
+    """Give what people count in each row, shape (rows, people), its counts, and the variance of their noise.
+
+    Of a table that is a 1 for each person of a stratum.
+    """
     told = []
     for decisions, release in asked:
         for table in release.tables:
@@ -57,4 +62,11 @@ def _told(
             strata = (own[np.newaxis] == hits.T[:, :, np.newaxis]).all(axis=1).astype(np.float64)
             variance = max(noise_variance(table.rate, counts.shape[1]), _EXACT)
             told.append((strata, counts, np.full(len(counts), variance)))
+        for part in release.rows:  # of selection rates: everybody is in one
+            counts, steps = from_message(part.counts).astype(np.float64), np.ones((len(part.reach), decisions.shape[1]))
+            for model, row in enumerate(part.row):
+                if row:
+                    steps[row] = np.rint((decisions[model] - part.offset[model]) / part.slope[model])
+            ball = Ball(part.rate, counts.shape[1], tuple(part.reach))
+            told.append((steps, counts, np.array([max(ball.variance(reach), _EXACT) for reach in part.reach])))
     return told

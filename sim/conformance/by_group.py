@@ -29,6 +29,9 @@ _SLACK = 2.0**-13
 _FARTHEST = 70.0
 """So many times its scale no noise is; with a probability of less than e^-60."""
 
+_NEAR = 1e-6
+"""So near to a whole number is one."""
+
 _STEP = 2.0**-16
 """What scores are rounded to before they are added up."""
 
@@ -109,16 +112,19 @@ class ByGroup(Predicted):
         if counted is None:
             raise NotRun("needs the table of who is in which group")
         predictions = self.in_the_order_of_the_deal(world, asked)
-        found = _look(answer.release, header, counted, predictions)
-        # Tables of one rate together: there may be many of them.
-        uniform = np.concatenate(
-            [
-                group_law.uniform(np.concatenate([noise for noise, _, own in found if own == rate]), rate).ravel()
-                for rate in dict.fromkeys(rate for _, _, rate in found)
-            ]
-        )
-        exact = np.concatenate([(exact - exact.mean(axis=1, keepdims=True))[:, :-1].ravel() for _, exact, _ in found])
-        noise = np.concatenate([noise.ravel() for noise, _, _ in found])
+        if answer.release.rows:
+            uniform, exact, noise = _look_at_rows(answer.release, header, counted, predictions)
+        else:
+            found = _look(answer.release, header, counted, predictions)
+            # Tables of one rate together: there may be many of them.
+            uniform = np.concatenate(
+                [
+                    group_law.uniform(np.concatenate([noise for noise, _, own in found if own == rate]), rate).ravel()
+                    for rate in dict.fromkeys(rate for _, _, rate in found)
+                ]
+            )
+            exact = np.concatenate([_unlike(exact).ravel() for _, exact, _ in found])
+            noise = np.concatenate([noise.ravel() for noise, _, _ in found])
         if self.expect.noise:
             law.require_noise(2 * uniform - 1)
         return Result(seen, noise, exact, uniform, discrete=True)
@@ -162,6 +168,84 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
         # All scores together are public, but for how each is rounded: rows of noise sum up to 0 as they are rounded.
         found.append((_noise(noisy, exact, told.rate), exact, told.rate))
     return found
+
+
+def _unlike(exact: Array) -> Array:
+    """Return how far exact numbers are from the mean of their rows, but for the last of each, which follows."""
+    apart: Array = (exact - exact.mean(axis=1, keepdims=True))[:, :-1]
+    return apart
+
+
+def _look_at_rows(release: Any, header: Any, counted: Counted, predictions: Array) -> tuple[Array, Array, Array]:
+    """Check the form of rows, and return uniform numbers, of each the exact one that it hides, and the noise."""
+    measures, cells = list(header.measures), counted.cells(list(header.by))
+    groups = math.prod(len(counted.values[name]) for name in header.by)
+    if release.groups != groups:
+        raise Violation(f"an answer is about {release.groups} groups; there are {groups}")
+    if release.tables or release.HasField("sums"):
+        raise Violation("an answer has rows, and tables or sums too")
+    looked, values = _valued(measures, counted.labels, predictions)
+    inside = [(calls.array(part.base, "base")[:, np.newaxis] == looked).all(axis=0) for part in release.rows]
+    if not (np.sum(inside, axis=0) == 1).all() or not all(here.any() for here in inside):
+        raise Violation("not everybody is in one part")
+    found: tuple[list[Array], ...] = ([], [], [])
+    for part, here in zip(release.rows, inside, strict=True):
+        steps, reaches = _steps(part, values[:, here], looked[:, here][:, 0]), np.array(part.reach, np.float64)
+        exact = np.stack([np.bincount(cells[here], row, groups) for row in steps]).astype(np.float64)
+        _require_rate(part.rate, header.epsilon)
+        noise = _noise(calls.array(part.counts, "counts"), exact, 0.0)
+        dimensions = len(steps) * (groups - 1)
+        farthest = (dimensions + _FARTHEST * (1 + math.sqrt(dimensions))) / part.rate + 1
+        if (np.abs(noise).sum(axis=1) > 2 * farthest * reaches).any():
+            raise Violation("a row is farther from the exact one than noise of its rate ever is")
+        uniform, of_size = group_law.uniform_of_ball(noise, part.rate, reaches)
+        # Sizes hide no number of their own.
+        hidden = np.pad(_unlike(exact), ((0, 0), (0, 2)))
+        for numbers, more in zip(
+            found, (np.append(uniform, of_size), np.append(hidden, 0.0), noise.ravel()), strict=True
+        ):
+            numbers.append(more)
+    return np.concatenate(found[0]), np.concatenate(found[1]), np.concatenate(found[2])
+
+
+def _valued(measures: list[int], labels: NDArray[np.uint8], models: Array) -> tuple[Array, Array]:
+    """Return who is looked at by each measure of each model, and what it adds up of each, shape (measures, people)."""
+    looked, values = [], []
+    for row in models:
+        for measure in measures:
+            if measure == wire.MEASURE_MEAN_SCORE:
+                looked.append(np.ones(len(labels)))
+                values.append(row)
+            else:
+                ((base,), (hit,)) = _questions([measure], labels, row[np.newaxis])
+                looked.append(base)
+                values.append(hit)
+    return np.array(looked, np.float64), np.array(values, np.float64)
+
+
+def _steps(part: Any, values: Array, looked: NDArray[Any]) -> list[Array]:
+    """Return what each person of a part counts in each row, by what is told of measures: they must all agree."""
+    reaches, found = list(part.reach), {0: np.ones(values.shape[1])}
+    if not len(part.row) == len(part.offset) == len(part.slope) == len(values) or reaches[:1] != [1]:
+        raise Violation("what is told of rows does not fit the measures, or they do not begin with people")
+    for row, offset, slope, added, looks in zip(part.row, part.offset, part.slope, values, looked, strict=True):
+        if not looks:
+            continue
+        if row == 0 or row >= len(reaches):
+            if row or (added != offset).any():
+                raise Violation("a measure of which people count unlike numbers has no row")
+            continue
+        if abs(slope) * (reaches[row] > 1) > _STEP:
+            raise Violation("scores are rounded more coarsely than to 2^-16")
+        whole = (added - offset) / (slope * reaches[row]) * reaches[row]
+        steps = np.rint(whole)
+        if (np.abs(steps) > reaches[row]).any() or (reaches[row] == 1 and np.abs(whole - steps).max() > _NEAR):
+            raise Violation("people count more than a row reaches, or not what a measure adds up")
+        if not np.array_equal(found.setdefault(row, steps), steps):
+            raise Violation("one row is told to be two")
+    if sorted(found) != list(range(len(reaches))):
+        raise Violation("a row is of no measure")
+    return [found[row] for row in range(len(reaches))]
 
 
 def _noise(told: NDArray[Any], exact: Array, rate: float) -> Array:

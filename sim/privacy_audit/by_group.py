@@ -1,29 +1,34 @@
-"""Counts and sums of scores by group, as `compliance.answers.groups.released` tells them, and a broken twin of theirs.
+"""Counts and sums of scores by group, as `compliance.answers.groups.released` tells them, and broken twins of theirs.
 
 A question's protected attribute tells two groups apart. Every third person from the sixth on is put into a third one,
 so that noise sums up to 0 over more than two numbers; whoever changes group in a privacy audit stays in the first two.
 
 Noise by group is drawn by rejection, so that the service's function cannot answer many sessions in one call. It is
-called once, without noise, for the exact numbers and their rates; its own `balanced_noise` then makes the noise of all
-sessions at once. With one session that is what the service releases, bit for bit, which a test looks at.
+called once, without noise, for the exact numbers and their rates; its own `balanced_noise` or `ball_noise` then makes
+the noise of all sessions at once. With one session that is what the service releases, bit for bit, which a test looks
+at.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.groups import balanced_noise, released
+from compliance.answers.group_noise import balanced_noise, ball_noise
+from compliance.answers.groups import released
 from compliance.mechanisms.mechanism import Question
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
+from fairwall.laws.ball import Ball
 from fairwall.laws.groups import SUM_STEP, noise_rate
 from fairwall.rpc.arrays import from_message
+from fairwall.wire.v1.array_pb2 import Array
 from sim.privacy_audit.subject import Claim, Subject
 
 _ATTRIBUTE = Attribute("group", ("0", "1", "2"))
@@ -47,12 +52,14 @@ class GroupCounts:
     """A request for how many of each group are selected and for the sums of their scores: a `Subject`.
 
     Whoever changes group changes two counts and two sums. With ``one-count`` the noise is for one of them: that
-    somebody has come is counted, that they are missing elsewhere is not.
+    somebody has come is counted, that they are missing elsewhere is not. With ``own-size`` each row of a ball has a
+    size T of its own.
     """
 
     name: str
     epsilon: float
-    fault: Literal["one-count"] | None
+    told: Literal["tables", "rows"]
+    fault: Literal["one-count", "own-size"] | None
 
     @property
     def claim(self) -> Claim:
@@ -70,26 +77,39 @@ class GroupCounts:
         """
         if n0 + n1 < 3:
             return 0.0
+        if self.told == "rows":
+            rows = 2 * queries + 1 if self.fault else 1  # one of people, and two of each model
+            return rows * noise_rate(self._offered, 1.0)
         half = self._offered / 2
         return 2 * noise_rate(half) + queries * noise_rate(half / queries, 1 / SUM_STEP) / SUM_STEP
 
     def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """See `Subject.sessions`."""
         noise, drawn = Seeded(generator), []
-        for exact, rate, unit in self._parts(self.release(question, _SILENT)):
+        for exact, law, unit in self._parts(self.release(question, _SILENT)):
             rows, groups = exact.shape
-            of_all = balanced_noise(noise, rate, count * rows, groups).reshape(count, rows, groups)
+            if isinstance(law, Ball):
+                of_all = ball_noise(noise, law, count)
+            else:
+                of_all = balanced_noise(noise, law, count * rows, groups).reshape(count, rows, groups)
             drawn.append(((exact / unit + of_all) * unit).reshape(count, -1))
         return np.hstack(drawn)
 
     def log_ratio(self, first: Question, second: Question, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Subject.log_ratio`: each number has the log-density -rate |noise|, but for one constant."""
+        """See `Subject.log_ratio`: each number has the log-density -rate |noise|, but for one constant.
+
+        Of a ball that is -rate T, by the largest of its rows.
+        """
         here, there = (self._parts(self.release(question, _SILENT)) for question in (first, second))
         found, at = np.zeros(len(transcripts)), 0
-        for (exact, rate, unit), (other, _, _) in zip(here, there, strict=True):
-            told = transcripts[:, at : at + exact.size]
-            distances = np.abs(told - other.ravel()) - np.abs(told - exact.ravel())
-            found += rate * distances.sum(axis=1) / unit
+        for (exact, law, unit), (other, _, _) in zip(here, there, strict=True):
+            told = transcripts[:, at : at + exact.size].reshape(-1, *exact.shape)
+            mine, theirs = (np.abs(told - each).sum(axis=2) / unit for each in (exact, other))
+            if isinstance(law, Ball):
+                reach = 2 * np.array(law.reaches)
+                found += law.rate * (_size(theirs / reach) - _size(mine / reach))
+            else:
+                found += law * (theirs - mine).sum(axis=1)
             at += exact.size
         return found
 
@@ -101,20 +121,40 @@ class GroupCounts:
         people = Grouped((_ATTRIBUTE,), groups[np.newaxis], records.labels)
         measures = [wire.MEASURE_SELECTION_RATE, wire.MEASURE_MEAN_SCORE]
         header = wire.ByGroupHeader(by=[_ATTRIBUTE.name], measures=measures, epsilon=self._offered)
-        return released(people, header, question.predictions, noise)
+        worth = math.inf if self.told == "rows" else 0.0
+        return released(people, header, question.predictions, noise, worth=worth)
 
     @property
     def _offered(self) -> float:
         # Noise for a distance of 1 at epsilon is noise for one of 2 at twice of it.
-        return 2 * self.epsilon if self.fault else self.epsilon
+        return 2 * self.epsilon if self.fault == "one-count" else self.epsilon
 
-    @staticmethod
-    def _parts(told: wire.GroupRelease) -> list[tuple[NDArray[np.float64], float, float]]:
-        """Read the numbers, the rate of their noise, and its unit."""
-        tables = [(np.asarray(from_message(table.counts), np.float64), table.rate, 1.0) for table in told.tables]
-        return [*tables, (np.asarray(from_message(told.sums.sums), np.float64), told.sums.rate, SUM_STEP)]
+    def _parts(self, told: wire.GroupRelease) -> list[tuple[NDArray[np.float64], float | Ball, float]]:
+        """Read the numbers, shape (rows, groups), the rate of their noise or its ball, and its unit."""
+        tables = [(_read(table.counts), table.rate, 1.0) for table in told.tables]
+        rows = [(_read(part.counts), Ball(part.rate, told.groups, tuple(part.reach)), 1.0) for part in told.rows]
+        if self.fault == "own-size":
+            rows = [
+                (row[np.newaxis], replace(ball, reaches=(reach,)), unit)
+                for counts, ball, unit in rows
+                for row, reach in zip(counts, ball.reaches, strict=True)
+            ]
+        sums = [(_read(told.sums.sums), told.sums.rate, SUM_STEP)] if told.HasField("sums") else []
+        return [*tables, *rows, *sums]
 
 
-def group_counts(fault: Literal["one-count"] | None) -> Callable[[str, float], Subject]:
+def _read(message: Array) -> NDArray[np.float64]:
+    return np.asarray(from_message(message), np.float64)
+
+
+def _size(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return T of each draw, by each row's half l1 norm over its reach, shape (draws, rows)."""
+    found: NDArray[np.float64] = np.ceil(parts).max(axis=1)
+    return found
+
+
+def group_counts(
+    told: Literal["tables", "rows"], fault: Literal["one-count", "own-size"] | None = None
+) -> Callable[[str, float], Subject]:
     """Return the maker of a subject that counts by group."""
-    return lambda name, epsilon: GroupCounts(name, epsilon, fault)
+    return lambda name, epsilon: GroupCounts(name, epsilon, told, fault)

@@ -116,7 +116,12 @@ _BUILT: Mapping[Kind, Mapping[str, Entry]] = {
         ),
         "group-one-count": Entry(
             "counts by group, noise for one count that moves, not two",
-            group_counts("one-count"),
+            group_counts("tables", "one-count"),
+            Setting(n=6, queries=1),
+        ),
+        "group-own-size": Entry(
+            "rows of counts by group, each with a size of its own",
+            group_counts("rows", "own-size"),
             Setting(n=6, queries=1),
         ),
         "sparse-silent": Entry("sparse vector without noise on the gaps", twins.unknown(twins.SparseVector, "silent")),
@@ -144,7 +149,8 @@ _BUILT: Mapping[Kind, Mapping[str, Entry]] = {
         ),
     },
     "mechanism": {
-        "group-counts": Entry("claims epsilon", group_counts(None)),
+        "group-counts": Entry("claims epsilon", group_counts("tables")),
+        "group-rows": Entry("claims epsilon", group_counts("rows")),
     },
     "sound sibling": {
         "plain-laplace": Entry(

@@ -91,6 +91,7 @@ FIRST = (
     "overspends_by_a_crumb",
     "tells_a_group_in_a_number",
     "half_the_noise_by_group",
+    "rows_with_sizes_of_their_own",
     "counts_by_group_anew",
     "counts_other_rows_by_group",
     "counts_for_strangers",

@@ -164,6 +164,24 @@ def test_exact_counts_of_one_person_each_are_read_off() -> None:
     assert decode(asked, np.array([0.2, 0.3, 0.5])).tolist() == cells.tolist()
 
 
+def test_exact_rows_are_read_off_as_exact_counts_are() -> None:
+    from fairwall.compliance.v1 import group_service_pb2 as wire
+
+    cells, decisions = np.array([2, 0, 1]), np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
+    steps = np.array([[1, 1, 1], [-1, -1, 1], [-1, 1, 1]])
+    part = wire.GroupRows(
+        counts=to_message((steps @ np.eye(3)[cells]).astype(np.float64)),
+        reach=[1, 1, 1],
+        base=to_message(np.ones(3, np.uint8)),
+        row=[1, 2, 1],
+        offset=[0.5, 0.5, 0.5],
+        slope=[0.5, 0.5, -0.5],
+        rate=math.inf,
+    )
+    asked = [(decisions, wire.GroupRelease(groups=3, rows=[part]))]
+    assert decode(asked, np.array([0.2, 0.3, 0.5])).tolist() == cells.tolist()
+
+
 # Twins.
 
 NO_NOISE = """

@@ -1,22 +1,24 @@
 """Counts exactly by one of the attributes alone."""
 
 import math
+from dataclasses import replace
 
 from compliance.__main__ import main
 from compliance.answers import groups
 
 KILLED_BY = "C951"
 
-table, whole = groups._table, groups.balanced_noise
+released, balanced_noise, ball_noise = groups.released, groups.balanced_noise, groups.ball_noise
 
 
-def exact(people, measures, predictions, models, by, rate, noise):
-    by_one = by[1] == len(people.attributes[-1].values)
-    groups.balanced_noise = lambda noise, rate, *shape: whole(noise, math.inf if by_one else rate, *shape)
-    return table(people, measures, predictions, models, by, rate, noise)
+def exact(people, header, *rest):
+    by_one = list(header.by) == [people.attributes[-1].name]
+    groups.balanced_noise = lambda noise, rate, *shape: balanced_noise(noise, math.inf if by_one else rate, *shape)
+    groups.ball_noise = lambda noise, ball: ball_noise(noise, replace(ball, rate=math.inf) if by_one else ball)
+    return released(people, header, *rest)
 
 
-groups._table = exact
+groups.released = exact
 
 if __name__ == "__main__":
     main()

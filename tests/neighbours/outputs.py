@@ -28,6 +28,7 @@ from compliance.mechanisms.local.protocol import LocalProtocol
 from compliance.noise.sampling import Noise
 from compliance.records.people import Records
 from compliance.records.same_people import Traits
+from fairwall.laws.ball import Ball
 
 _NOBODY = Traits(bytes(16), 0, (), (), b"")
 """What a file shows of whom it is about, where that is not looked at: nothing of it is protected."""
@@ -119,25 +120,28 @@ class _Balanced:
 
     tape: Tape
     noise: NDArray[np.int64]
-    rate: float
+    law: float | Ball
 
     __array_ufunc__ = None  # so that a table of counts leaves adding to this
 
     def __radd__(self, exact: NDArray[Any]) -> NDArray[Any]:
-        return self.tape.draw(("balanced", self.rate, exact.shape), lambda: exact + self.noise)
+        return self.tape.draw(("balanced", self.law, exact.shape), lambda: exact + self.noise)
 
 
 @contextmanager
 def fixed(tape: Tape) -> Iterator[None]:
     """Have the service draw all of its noise off a tape, and digests under its key, which are as good as noise."""
-    balanced_noise, turned, sanitise = compliance.answers.groups.balanced_noise, Records.turned, LocalProtocol.sanitise
-    release = ConcealLaplace.release
+    balanced_noise, ball_noise = compliance.answers.groups.balanced_noise, compliance.answers.groups.ball_noise
+    turned, sanitise, release = Records.turned, LocalProtocol.sanitise, ConcealLaplace.release
 
     def keyed(sound: Callable[..., bytes]) -> Callable[..., bytes]:
         return lambda *given: tape.draw(("digest",), lambda: sound(*given))
 
     def balanced(noise: Noise, rate: float, rows: int, groups: int) -> _Balanced:
         return _Balanced(tape, balanced_noise(tape.source, rate, rows, groups), rate)
+
+    def of_ball(noise: Noise, ball: Ball) -> list[_Balanced]:
+        return [_Balanced(tape, each, ball) for each in ball_noise(tape.source, ball)]
 
     def sanitised(protocol: Any, values: NDArray[Any], domain: int, epsilon: float, draw: Any) -> NDArray[Any]:
         public = ("sanitise", protocol.public.name, domain, epsilon, values.shape)
@@ -156,6 +160,7 @@ def fixed(tape: Tape) -> Iterator[None]:
         for module in (compliance.answers.audits, compliance.answers.groups):
             patch.setattr(module, "noise_for", lambda *_: Fixed(tape))
         patch.setattr(compliance.answers.groups, "balanced_noise", balanced)
+        patch.setattr(compliance.answers.groups, "ball_noise", of_ball)
         patch.setattr(Records, "turned", turned_over)
         patch.setattr(LocalProtocol, "sanitise", sanitised)
         patch.setattr(ConcealLaplace, "release", secretly)

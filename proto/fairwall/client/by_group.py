@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
-from fairwall.laws.group_tables import Pair, Share, Table, compared, merged_share, p_values, sizes, worst_pair
+from fairwall.laws.ball import Ball
+from fairwall.laws.group_tables import (
+    Pair,
+    Rows,
+    Share,
+    Table,
+    compared,
+    merged_share,
+    p_values,
+    share_of_rows,
+    sizes,
+    worst_pair,
+)
 from fairwall.rpc import arrays, channel, chunks
 from fairwall.wire.audits import ID_DIGITS, by_group_digest
 
@@ -183,8 +195,8 @@ class ByGroup:
         parts = [tuple(group[place] for place in places) for group in self.groups]
         values = tuple(dict.fromkeys(parts))
         numbers = np.array([values.index(part) for part in parts])
-        people = sizes(list(dict.fromkeys(self._tables.values())), numbers, len(values))
-        total = self._tables[0].counts.sum()
+        people = sizes(self._parts or list(dict.fromkeys(self._tables.values())), numbers, len(values))
+        total = sum(part.counts[0].sum() for part in self._parts) or self._tables[0].counts.sum()
         known = np.array([UNKNOWN not in value for value in values])
         return _Joined(kept, values, numbers, people, known & (people[0] >= max(self.least_share * total, 1)))
 
@@ -194,7 +206,24 @@ class ByGroup:
         tables = [(Table(_numbers(each.counts), each.rate), each.models) for each in self.release.tables]
         return {model: table for table, models in tables for model in models}
 
+    @cached_property
+    def _parts(self) -> list[Rows]:
+        """The rows of each part of the people; none where there are tables."""
+        return [
+            Rows(
+                _numbers(each.counts),
+                Ball(each.rate, self.release.groups, tuple(each.reach)),
+                _numbers(each.base) == 1,
+                np.array(each.row, np.intp),
+                np.array(each.offset),
+                np.array(each.slope),
+            )
+            for each in self.release.rows
+        ]
+
     def _share(self, measure: str, model: int) -> Share:
+        if self._parts:
+            return share_of_rows(self._parts, model * len(self.measures) + self.measures.index(measure))
         table = self._tables[model]
         if measure == "mean_score":
             told = self.release.sums

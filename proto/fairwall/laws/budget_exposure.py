@@ -26,8 +26,9 @@ for groups of the least size. It is no bound: looks are taken for independent (`
 find a better attack. Looked at are splits into batches of one epsilon, and one more of what is left, all of them sold
 in that one way which tells most. Mixing epsilons or ways does no better where looks are nearly Gaussian, as what they
 tell adds up then: one price is the best. All that was bought is counted as read, noisy counts and attributes
-themselves, so that free answers add nothing. Counts by group are cells, of `STRATUM` people on average at least. A
-release of the same people's attributes tells each as randomised response of all its epsilon does.
+themselves, so that free answers add nothing. Counts by group are cells, of `STRATUM` people on average at least, or
+rows of one ball, two for each model at most, at no more of epsilon than a request's limit allows. A release of the same
+people's attributes tells each as randomised response of all its epsilon does.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from itertools import product
 import numpy as np
 
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.exposure import Limit, cells_within, is_known, least_people_within, one_person
+from fairwall.laws.exposure import Limit, cells_within, is_known, least_people_within, noise_on_count, one_person
 from fairwall.laws.looks import (
     Look,
     distance,
@@ -63,8 +64,8 @@ from fairwall.laws.residuals import CROWDS
 STRATUM = 50
 """How many people a stratum of counts by group has on average at least."""
 
-TABLES = "tables"
-"""What counts by group are called among the ways in which a budget is spent."""
+TABLES, ROWS = "tables", "rows"
+"""What counts by group are called among the ways in which a budget is spent: tables, or rows of one ball."""
 
 BUDGETS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """Budgets that are looked at for what they keep."""
@@ -95,7 +96,7 @@ class Offer:
     Parameters
     ----------
     names : tuple of str
-        The mechanisms that may answer, keys of `MECHANISM_LAWS`, and `TABLES`.
+        The mechanisms that may answer, keys of `MECHANISM_LAWS`, and `TABLES` and `ROWS`.
     metric : str
         What is asked for.
     people : int
@@ -177,18 +178,19 @@ def revealed_by_budget(offer: Offer, epsilon: float) -> float:
 def that_tell_most(names: Sequence[str], people: int, least: int) -> tuple[str, ...]:
     """Return, of mechanisms that answer within one limit, those that an attacker would ask: the others tell less.
 
-    Cells tell more than a cube does, and a cube more than noise of their own on sums and on gaps: tried out, see its
-    test, and not proved. Of few people, of groups of one or two, and of groups that have to be equal, anything may;
+    Cells tell more than a cube does, rows of a ball among them, and a cube more than noise of their own on sums and on
+    gaps: tried out, see its test, and not proved. Of few people, of groups of one or two, and of groups that have to be
+    equal, anything may;
     but for one cube, which two are reckoned with as.
     """
-    kind = {name: TABLES if name == TABLES else _kind(name) for name in names}
+    kind = {name: name if name in (TABLES, ROWS) else _kind(name) for name in names}
     if "directions" in kind.values():
         names = [name for name in names if kind[name] != "cube"]
     if people < _MANY or not _SEVERAL <= least <= people / 3:
         return tuple(names)
     tell_less: tuple[str, ...] = ("sums", "gaps")
     if "cells" in kind.values():
-        tell_less += ("cube", "directions")
+        tell_less += ("cube", "directions", ROWS)
     elif not {"cube", "directions"} & set(kind.values()):
         tell_less = ()
     return tuple(name for name in names if kind[name] not in tell_less)
@@ -219,7 +221,7 @@ def _noises(offer: Offer) -> list[Law]:
     return [
         _noise(offer, _Way(name, queries, epsilon))
         for name, queries, epsilon in product(offer.names, (1, offer.queries), (0.1, 1.0))
-        if _kind(name) not in ("cells", "attributes")
+        if name != ROWS and _kind(name) not in ("cells", "attributes")
     ]
 
 
@@ -267,9 +269,14 @@ def _prices(offer: Offer, epsilon: float) -> set[float]:
 def _ways(offer: Offer, epsilon: float) -> tuple[_Way, ...]:
     """Return how a batch of an epsilon may be answered."""
     found = [_Way(name, size, epsilon) for name in offer.names for size in _batch_sizes(offer, name, epsilon)]
-    if not offer.chooses or offer.limit.accuracy >= one_person(epsilon):
+    if offer.limit.accuracy >= one_person(epsilon):
         return tuple(found)
-    inside = [way for way in found if _alone(offer, way) <= offer.limit.accuracy + _ROUNDED]
+    # Rows that tell more than the limit have the noise of a smaller epsilon, which is looked at as well.
+    inside = [
+        way
+        for way in found
+        if not (offer.chooses or way.name == ROWS) or _alone(offer, way) <= offer.limit.accuracy + _ROUNDED
+    ]
     return tuple(inside or sorted(found, key=lambda way: _alone(offer, way))[:1])
 
 
@@ -283,7 +290,8 @@ def _batch_sizes(offer: Offer, name: str, epsilon: float) -> list[int]:
         within = cells_within(n, epsilon, limit, besides=name != TABLES) or cells_within(n, epsilon, limit)
         cells = min(within, max(2 if name == TABLES else 1, n // smallest))
         return [cells] if cells > 1 else []
-    most = offer.queries * (1 if kind == "gaps" else find_metric(offer.metric).sums_a_stratum)
+    a_model = 2 if name == ROWS else 1 if kind == "gaps" else find_metric(offer.metric).sums_a_stratum
+    most = offer.queries * a_model
     # Two cubes have a side more for each row that models have in common.
     sides = most + min(most, RANKS[-1]) if kind == "directions" else most
     return sorted({most, sides} | {4**i for i in range(most.bit_length()) if 4**i < most})
@@ -351,14 +359,16 @@ def _looked(offer: Offer, way: _Way, left: float) -> tuple[Look, float]:
         return _response(way.epsilon), 1.0
     if kind == "cells":
         return look_at_cells(*_part(n, n0, left), way.size, way.epsilon), 1.0
-    law, n, n0, smaller = small(scaled(_noise(offer, way), n0 * (n - n0) / n), n, n0)
+    of_rows = way.name == ROWS
+    law = noise_on_count(way.size + 1, way.epsilon) if of_rows else scaled(_noise(offer, way), n0 * (n - n0) / n)
+    law, n, n0, smaller = small(law, n, n0)
     if isinstance(law, CubeNoise):
         return look_at_cube(law, *_part(n, n0, left), max(1, round(way.size / smaller))), 1.0
     return look_at_rows(law, *_part(n, n0, left), 1), way.size / smaller
 
 
 def _kind(name: str) -> str:
-    return "cells" if name == TABLES else MECHANISM_LAWS[name].noise_on
+    return {TABLES: "cells", ROWS: "cube"}.get(name) or MECHANISM_LAWS[name].noise_on
 
 
 def _noise(offer: Offer, way: _Way) -> Law:
@@ -377,4 +387,4 @@ def _part(n: int, n0: int, left: float) -> tuple[int, int]:
 
 def knows(names: Sequence[str]) -> bool:
     """Return whether `revealed_by_budget` knows what all of these give away."""
-    return all(name == TABLES or is_known(name) for name in names)
+    return all(name in (TABLES, ROWS) or is_known(name) for name in names)

@@ -238,7 +238,7 @@ class CubeNoise(Scaled):
         return _best_stairs(self.sides, self.stair)[0] if self.stair else 0.0
 
     @property
-    def _stairs(self) -> _Stairs:
+    def _stairs(self) -> Stairs:
         return _best_stairs(self.sides, self.stair)[2]
 
     def sizes(self, edges: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -304,7 +304,7 @@ class CubeNoise(Scaled):
         return self.scale * _reach(self.sides, level)
 
 
-class _Stairs(NamedTuple):
+class Stairs(NamedTuple):
     """A staircase's sizes in scales, ascending, but for what is next to impossible; how likely each is; and sums.
 
     `left` is of w_k and `slopes` of w_k / T_k over all from each k on, with a 0 at the end.
@@ -314,6 +314,12 @@ class _Stairs(NamedTuple):
     weights: NDArray[np.float64]
     left: NDArray[np.float64]
     slopes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sizes: NDArray[np.float64], weights: NDArray[np.float64]) -> Stairs:
+        """Add up."""
+        left, slopes = (np.append(np.cumsum(of[::-1])[::-1], 0.0) for of in (weights, weights / sizes))
+        return cls(sizes, weights, left, slopes)
 
     def beyond(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(|X| > x)."""
@@ -331,23 +337,21 @@ class _Stairs(NamedTuple):
         return float(self.weights @ self.sizes**2) / 3
 
 
-def _stairs(sides: int, stair: float, gamma: float) -> _Stairs:
+def _stairs(sides: int, stair: float, gamma: float) -> Stairs:
     k = np.arange(math.ceil(_NEGLIGIBLE / stair) + 1.0)
     weights = np.exp(-stair * k) * (gamma + k) ** sides
-    sizes, weights = stair * (gamma + k[weights > 0]), weights[weights > 0] / weights.sum()
-    left, slopes = (np.append(np.cumsum(of[::-1])[::-1], 0.0) for of in (weights, weights / sizes))
-    return _Stairs(sizes, weights, left, slopes)
+    return Stairs.of(stair * (gamma + k[weights > 0]), weights[weights > 0] / weights.sum())
 
 
 @lru_cache(maxsize=1024)
-def _best_stairs(sides: int, stair: float) -> tuple[float, float, _Stairs]:
+def _best_stairs(sides: int, stair: float) -> tuple[float, float, Stairs]:
     """Return gamma, how many times the noise of a staircase is in that of all sizes, and the staircase.
 
     Where each reaches farther than all sizes do the second is 0. What ledgers hold of N0 is read by gamma: another
     choice of it would read older ones wrongly.
     """
 
-    def error(law: _Stairs | CubeNoise) -> float:
+    def error(law: Stairs | CubeNoise) -> float:
         return (law.reach(0.5) + math.sqrt(law.variance())) / 2
 
     every = CubeNoise(1.0, sides)

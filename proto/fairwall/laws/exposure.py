@@ -17,9 +17,10 @@ counts can be found out, however many models a batch has; they are rows of k = n
 of all noise but for its own, and noise has 1 - 1/C of its variance. A sum that is measured besides
 (`fairwall.laws.residuals`) tells what one more cell of an eighth of the people does. Tables by group
 (`fairwall.laws.groups`) are cells whose noise is that of two groups, of a group and everybody else, which hides least;
-what several of them tell adds up as of normal laws. Of a given number of cells, equal ones give most away: with k
-people in it, a cell gives away k Phi(d/2), which is concave in k. Randomised response tells each attribute with
-probability 1/(1 + e^-epsilon), and nothing that is epsilon-private does more:
+what several of them tell adds up as of normal laws. Rows of one ball (`fairwall.laws.ball`) are a cube's, for each part
+of the people by itself. Of a given number of cells, equal ones give most away: with k people in it, a cell gives away k
+Phi(d/2), which is concave in k. Randomised response tells each attribute with probability 1/(1 + e^-epsilon), and
+nothing that is epsilon-private does more:
 
     1/2 + TV/2 <= (e^epsilon + delta) / (1 + e^epsilon)
 """
@@ -32,6 +33,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
+from fairwall.laws.ball import WholeCube
 from fairwall.laws.cells import CELL_MIN, least_people
 from fairwall.laws.cube import TOGETHER
 from fairwall.laws.looks import distance, found_out, look_at_rows, of_cells, of_noise, scaled, told_apart
@@ -183,6 +185,37 @@ def of_tables(
         return NormalDist().cdf(math.sqrt(square) / 2)
 
     return found_out(told, n, shares.allowed(n)[0])
+
+
+def of_rows(parts: Sequence[tuple[int, int]], epsilon: float, shares: Shares) -> float:
+    """Return the balanced accuracy of the best attack with rows of counts by group, as `of_tables`.
+
+    Parameters
+    ----------
+    parts : sequence of tuple of int
+        How many people each part has, who are in no other one, and how many rows, that of people among them.
+    epsilon : float
+        Of all rows.
+    """
+    people = sum(n for n, _ in parts)
+    least, right = shares.allowed(max(people, 2))[0], 0.0
+    for n, rows in parts:
+        n0 = min(max(1, round(least * n / people)), max(n - 1, 1))
+        right += n / people * (_of_ball(max(n, 2), n0, rows, epsilon) if rows > 1 else 0.5)
+    return min(right, one_person(epsilon))
+
+
+@lru_cache(maxsize=256)
+def _of_ball(n: int, n0: int, rows: int, epsilon: float) -> float:
+    return of_noise(noise_on_count(rows, epsilon), n, n0, rows - 1)
+
+
+def noise_on_count(rows: int, epsilon: float) -> WholeCube:
+    """Return the noise of a ball on how many of two groups' people are hits, where sizes of groups are known.
+
+    Of so many rows, that of people among them. Rows of more groups have more noise.
+    """
+    return WholeCube(0.5 / epsilon, rows, epsilon)
 
 
 def _sizes(n: int, shares: Shares) -> list[int]:

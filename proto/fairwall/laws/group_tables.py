@@ -4,7 +4,8 @@ r"""What counts by group still tell with their noise (`fairwall.laws.groups`): r
 rate is p, top - p bottom = 0 exactly, so that of the released numbers top - p bottom = z_top - p z_bottom: a law that
 is known but for nothing. Fieller's interval, all p for which this number is no larger than 95% of its law, therefore
 holds the exact rate with 95%, whatever the table is. Differences and ratios of two rates join two such intervals by
-the distance of each end from its estimate (MOVER: Zou and Donner 2008; for ratios Donner and Zou 2012).
+the distance of each end from its estimate and the correlation of their noise, which sums up to 0 (MOVER: Zou 2007; for
+ratios Donner and Zou 2012).
 
 **The most favoured group** is not known either. Its rate M is the largest of k: above all of k lower ends, each of
 1/k of the error, and below the largest of the upper ends. Impact ratios are rates over M.
@@ -24,6 +25,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.ball import Ball
 from fairwall.laws.groups import SUM_STEP, balanced
 from fairwall.laws.quantiles import LEVEL
 
@@ -158,8 +160,65 @@ class Table:
         )
 
 
-def sizes(tables: Sequence[Table], groups: NDArray[np.intp], count: int) -> tuple[NDArray[np.float64], ...]:
-    """Estimate how many people each group has, joined as by `merged_share`, from all tables of one request.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of counts of one part of the people as they were released (`fairwall.laws.ball`).
+
+    Parameters
+    ----------
+    counts : ndarray, shape (rows, groups)
+        Of people, and then of what they count; rows sum up to the public totals.
+    ball : Ball
+        Their noise.
+    looked : ndarray of bool, shape (measures of all models,)
+        Which measures look at these people.
+    row, offset, slope : ndarray, likewise
+        What each adds up is the offset times the people's row and the slope times its own.
+    """
+
+    counts: NDArray[np.float64]
+    ball: Ball
+    looked: NDArray[np.bool_]
+    row: NDArray[np.intp]
+    offset: NDArray[np.float64]
+    slope: NDArray[np.float64]
+
+    def top(self, measure: int, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what a measure adds up of two rows, the people's and its own, shape (2, ...)."""
+        top: NDArray[np.float64] = self.offset[measure] * numbers[0] + self.slope[measure] * numbers[1]
+        return top
+
+
+def share_of_rows(parts: Sequence[Rows], measure: int) -> Share:
+    """Return a measure of a model, by its place in all parts, which have its noise independently of each other."""
+    tops, bottoms = [], []
+    for place, part in enumerate(parts):
+        if part.looked[measure]:
+            row = int(part.row[measure])
+            noise = _noise_of_ball(part.ball, part.ball.reaches[row], place)
+            tops.append((part.top(measure, part.counts[[0, row]]), part.top(measure, noise)))
+            bottoms.append((part.counts[0], noise[0]))
+    groups = parts[0].counts.shape[1]
+    if not tops:
+        nothing = np.zeros(groups), np.zeros((1, groups))
+        tops, bottoms = [nothing], [nothing]
+    top, top_noise, bottom, bottom_noise = (
+        np.asarray(sum(pair[side] for pair in pairs)) for pairs in (tops, bottoms) for side in (0, 1)
+    )
+    everybody = top.sum() / bottom.sum() if bottom.sum() else math.nan
+    return Share(top, bottom, top_noise, bottom_noise, everybody, np.ones(groups, np.int64))
+
+
+@lru_cache(maxsize=32)
+def _noise_of_ball(ball: Ball, reach: int, place: int) -> NDArray[np.float64]:
+    """Simulate the noise of people and of a row of this reach, shape (2, draws, groups), as `_simulated` does."""
+    return ball.simulated(np.random.default_rng(place), _DRAWS, reach).astype(np.float64)
+
+
+def sizes(
+    told: Sequence[Table] | Sequence[Rows], groups: NDArray[np.intp], count: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Estimate how many people each group has, joined as by `merged_share`, from all tables, or rows, of one request.
 
     Returns
     -------
@@ -167,15 +226,23 @@ def sizes(tables: Sequence[Table], groups: NDArray[np.intp], count: int) -> tupl
         Whole numbers, at least 0; the exact one lies between the ends with `LEVEL`.
     """
     into = _joining(groups, count)
-    found = np.mean([table.counts.sum(axis=0) for table in tables], axis=0) @ into
-    people = tables[0].counts.sum()
-    strata = sum(len(table.counts) for table in tables)
-    (drawn,) = _noise_of_sums(tables[0].rate, len(groups), (strata,))
-    noise = drawn @ into / len(tables)
+    estimates, drawn = _sizes(told, len(groups))
+    found, noise, people = estimates @ into, drawn @ into, estimates.sum()
     merged = into.sum(axis=0)
     reach = np.array([_quantile(np.abs(noise[:, merged == each]).reshape(-1), LEVEL) for each in merged])
     low, high = np.maximum(np.ceil(found - reach), 0.0), np.minimum(np.floor(found + reach), people)
     return np.clip(np.rint(found), 0.0, people), low, np.maximum(high, 0.0)
+
+
+def _sizes(told: Sequence[Table] | Sequence[Rows], groups: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many people each group has, and simulated noise of that, shape (draws, groups)."""
+    rows = [each for each in told if isinstance(each, Rows)]
+    if rows:  # each part is some of the people
+        noise = [_noise_of_ball(part.ball, 1, place)[0] for place, part in enumerate(rows)]
+        return np.sum([part.counts[0] for part in rows], axis=0), np.sum(noise, axis=0)
+    tables = [each for each in told if isinstance(each, Table)]
+    (drawn,) = _noise_of_sums(tables[0].rate, groups, (sum(len(table.counts) for table in tables),))
+    return np.mean([table.counts.sum(axis=0) for table in tables], axis=0), drawn / len(tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,9 +279,9 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
     largest = np.nanmax(rates)
     largest_low, largest_high = simultaneous[chosen].max(), high[chosen].max()
     below, above = rates - low, high - rates
-    difference = largest - rates
-    difference_low = difference - np.hypot(largest - largest_low, above)
-    difference_high = difference + np.hypot(largest_high - largest, below)
+    difference, apart = largest - rates, _apart(share.merged, int(np.nanargmax(rates)))
+    difference_low = difference - _reach(largest - largest_low, above, apart)
+    difference_high = difference + _reach(largest_high - largest, below, apart)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = rates / largest
     drawn = np.where(chosen, share.draws, math.nan)
@@ -225,8 +292,8 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
         np.clip(difference_low, 0.0, 1.0),
         np.clip(difference_high, 0.0, 1.0),
         ratio,
-        np.clip(_ratio_end(rates, largest, low, largest_high), 0.0, 1.0),
-        np.clip(_ratio_end(rates, largest, high, largest_low), 0.0, 1.0),
+        np.clip(_ratio_end(rates, largest, low, largest_high, apart), 0.0, 1.0),
+        np.clip(_ratio_end(rates, largest, high, largest_low, apart), 0.0, 1.0),
         fewer,
     )
 
@@ -267,17 +334,19 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
     low, high = (end[among] for end in share.interval())
     all_low, all_high = (end[among] for end in share.interval((1 - LEVEL) / len(among)))
     largest_low, largest_high, smallest_low, smallest_high = all_low.max(), high.max(), low.min(), all_high.min()
-    difference = largest - smallest
+    difference, apart = largest - smallest, _apart(share.merged, int(among[most]))[among[[least]]]
     ends = np.array([smallest])
-    ratio_low = _ratio_end(ends, largest, np.array([smallest_low]), largest_high)
-    ratio_high = _ratio_end(ends, largest, np.array([min(smallest_high, 1.0)]), largest_low)
+    ratio_low = _ratio_end(ends, largest, np.array([smallest_low]), largest_high, apart)
+    ratio_high = _ratio_end(ends, largest, np.array([min(smallest_high, 1.0)]), largest_low, apart)
+    down = _reach(largest - largest_low, smallest_high - smallest, apart[0])
+    up = _reach(largest_high - largest, smallest - smallest_low, apart[0])
     drawn = share.draws[:, among]
     return Pair(
         int(among[most]),
         int(among[least]),
         difference,
-        float(np.clip(difference - math.hypot(largest - largest_low, smallest_high - smallest), 0.0, 1.0)),
-        float(np.clip(difference + math.hypot(largest_high - largest, smallest - smallest_low), 0.0, 1.0)),
+        float(np.clip(difference - down, 0.0, 1.0)),
+        float(np.clip(difference + up, 0.0, 1.0)),
         smallest / largest if largest else math.nan,
         float(np.clip(ratio_low, 0.0, 1.0)[0]),
         float(np.clip(ratio_high, 0.0, 1.0)[0]),
@@ -354,8 +423,27 @@ def _ratio(top: NDArray[np.float64], bottom: NDArray[np.float64], everybody: flo
     return np.where(people > 0, hits / np.where(people > 0, people, 1.0), everybody)
 
 
+def _apart(merged: NDArray[np.int64], group: int) -> NDArray[np.float64]:
+    """Return minus the correlation of each group's noise with that of one: what one has too much all others lack.
+
+    Of k numbers that sum up to 0 and are alike, sums of a and of b of them have -sqrt(a b / ((k - a) (k - b))).
+    """
+    own, k = merged[group], merged.sum()
+    apart: NDArray[np.float64] = np.minimum(np.sqrt(merged * own / np.maximum((k - merged) * (k - own), 1)), 1.0)
+    return apart
+
+
+def _reach(one: float, other: NDArray[np.float64], apart: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Join how far two ends are from their estimates, for a difference."""
+    return np.sqrt(one**2 + other**2 + 2 * apart * one * other)
+
+
 def _ratio_end(
-    rates: NDArray[np.float64], largest: float, end: NDArray[np.float64], other_end: float
+    rates: NDArray[np.float64],
+    largest: float,
+    end: NDArray[np.float64],
+    other_end: float,
+    apart: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return one end of the interval of a ratio of two rates, of which the farthest ends are given (Donner and Zou).
 
@@ -363,7 +451,7 @@ def _ratio_end(
     """
     is_lower = other_end >= largest
     slack = other_end * (2 * largest - other_end)
-    product = rates * largest
+    product = rates * largest + apart * (rates - end) * (other_end - largest)
     root = np.sqrt(np.maximum(product**2 - end * (2 * rates - end) * slack, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (product - root if is_lower else product + root) / slack

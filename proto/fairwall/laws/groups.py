@@ -37,6 +37,9 @@ SUM_STEP = 2.0**-16
 
 _RATE_BITS = 16
 
+_FINE = 2.0**-9
+"""Of a smaller rate the variance is not added up: there would be too many numbers."""
+
 
 def noise_rate(epsilon: float, distance: float = 2.0) -> float:
     """Return the rate of balanced noise on numbers whose l1 distance between neighbours is at most so much.
@@ -80,6 +83,8 @@ def balanced(generator: np.random.Generator, rate: float, rows: int, groups: int
 @lru_cache(maxsize=64)
 def noise_variance(rate: float, groups: int) -> float:
     """Return the variance of one number of noise that sums up to 0; parameters as of `marginal`."""
+    if rate < _FINE:  # as good as of real numbers, so that it falls with the square of the rate
+        return noise_variance(_FINE, groups) * (_FINE / rate) ** 2
     values, law = marginal(rate, groups)
     return float((values.astype(np.float64) ** 2 * law).sum())
 

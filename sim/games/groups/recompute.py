@@ -57,7 +57,8 @@ def _released(
         release = one.answers[0].release
         again = released(grouped.people, header, decisions, noise_for(grouped.case.seed, header.request_id))
         place = f"{trial.deal_id}: compliance releases {header.request_id}"
-        for mine, theirs in zip(again.tables, release.tables, strict=True):
+        mine_of, theirs_of = ([*each.tables, *each.rows] for each in (again, release))
+        for mine, theirs in zip(mine_of, theirs_of, strict=True):
             findings.same(one.place, place, from_message(theirs.counts), from_message(mine.counts))
         losses[header.request_id] = grouped.loss(header.epsilon)
         asked.setdefault(header.request_id, (decisions, release))

@@ -24,6 +24,7 @@ from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
+from fairwall.laws import group_tables
 from fairwall.laws.group_tables import Table, compared, merged_share, p_values, worst_pair
 from fairwall.laws.groups import SUM_STEP, balanced, marginal, noise_rate, noise_variance
 from fairwall.rpc.arrays import from_message
@@ -112,7 +113,7 @@ def worst_loss(n: int, epsilon: float) -> Iterator[float]:
         for measures, predictions in batches(n):
             told = {
                 cells: numbers_of(
-                    module.released(people_of(cells, labels), header(measures, epsilon), predictions, SILENT)
+                    module.released(people_of(cells, labels), header(measures, epsilon), predictions, SILENT, worth=0)
                 )
                 for cells in product(range(GROUPS), repeat=n)
             }
@@ -159,15 +160,15 @@ def test_models_that_part_people_too_finely_share_no_table() -> None:
     rng = np.random.default_rng(13)
     people = people_of(rng.integers(0, GROUPS, 1_000), np.ones(1_000))
     digits = np.arange(1_000)[np.newaxis] >> np.arange(6)[:, np.newaxis] & 1  # 64 strata: one table would err less
-    release = asked(people, digits, ("selection_rate",), 1.0).release
+    release = released(people, header(("selection_rate",), 1.0), digits.astype(float), SILENT, worth=0)
     assert len(release.tables) == 6
     assert sum(table.rate for table in release.tables) <= noise_rate(1.0) * 1.0001
 
 
 def test_models_with_a_table_each_share_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_split", lambda *asked: [[model] for model in range(len(asked[2]))])
+    monkeypatch.setattr(module, "PEOPLE_A_STRATUM", math.inf)
     assert max(worst_loss(3, 1.0)) <= 1.0
-    monkeypatch.setattr(module, "_split", lambda *asked: [list(range(len(asked[2])))] * 2)  # a table twice
+    monkeypatch.setattr(module._Tables, "epsilon_of", lambda tables, _: tables.share * tables.epsilon)
     assert max(worst_loss(3, 1.0)) > 1.0
 
 
@@ -381,6 +382,7 @@ def test_a_selection_rate_on_adult_is_four_times_closer_than_laplace_noise_on_ea
 
 WORLDS = {
     "two": ([100, 900], 0.25),
+    "two alike": ([150, 150], 0.5),
     "three alike": ([300, 300, 300], 0.3),
     "adult": ([12, 20, 31, 62, 138, 147, 9, 16, 800, 1764], 0.2),
     "tiny": ([3] * 9 + [200], 0.5),
@@ -427,6 +429,22 @@ def missed(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[st
 def test_intervals_hold_the_exact_number(name: str, epsilon: float, worlds: int) -> None:
     for kind, times in missed(name, epsilon, worlds).items():
         assert scipy.stats.binom.sf(sum(times) - 1, len(times), 0.05) > FALSE_ALARM if times else True, kind
+
+
+def test_two_groups_err_by_opposite_numbers() -> None:
+    """What one has too much the other lacks: the reaches of both ends of a difference add up."""
+    rate = noise_rate(1.0)
+    share = Table(np.array([[60.0, 40.0], [90.0, 110.0]]), rate).share(np.array([True, True]), np.array([True, False]))
+    pair, (low, high) = worst_pair(share, np.array([True, True])), share.interval()
+    assert pair is not None
+    assert pair.difference_high == pytest.approx(high[0] - low[1])
+    found = compared(share, np.array([True, True]))
+    assert found.difference_high[1] == pytest.approx(high[0] - low[1])
+    joined = merged_share(
+        Table(np.ones((2, 4)), rate).share(np.array([True, True]), np.array([True, False])), np.array([0, 0, 0, 1]), 2
+    )
+    assert group_tables._apart(joined.merged, 0).tolist() == [1.0, 1.0]
+    assert group_tables._apart(np.ones(5, np.int64), 0)[1] == pytest.approx(1 / 4)
 
 
 @pytest.mark.check

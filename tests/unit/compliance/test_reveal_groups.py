@@ -40,7 +40,7 @@ def named_right(least: int, epsilon: float, limit: Limit, groups: int = 2, trial
     models = blocks(N, 40)
     for _ in range(trials):
         codes = np.where(rng.permutation(N) < least, 0, rng.integers(1, groups, N))
-        told = released(people(codes, groups), asked(epsilon), models, Seeded(rng), limit)
+        told = released(people(codes, groups), asked(epsilon), models, Seeded(rng), limit, worth=0)
         score = np.zeros(N)
         for table in told.tables:
             hits = np.asarray(from_message(table.hits)).T

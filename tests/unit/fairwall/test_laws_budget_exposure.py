@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fairwall.laws.budget_exposure import (
+    ROWS,
     TABLES,
     Offer,
     budget_that_keeps,
@@ -142,7 +143,7 @@ def test_copies_of_attributes_reveal_what_a_binomial_says() -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("names", [("cells",), ("laplace",), ("cube",), ("counts",), ("counts", TABLES)])
+@pytest.mark.parametrize("names", [("cells",), ("laplace",), ("cube",), ("counts",), ("counts", TABLES), (ROWS,)])
 def test_a_larger_budget_a_smaller_group_and_a_higher_limit_reveal_more(names: tuple[str, ...]) -> None:
     told = [revealed_by_budget(offer(*names), epsilon) for epsilon in (0.3, 1.0, 4.0)]
     assert 0.5 < told[0] < told[1] < told[2] < most_by_budget(1000, 20, 4.0)
@@ -185,7 +186,7 @@ def test_nobody_is_left_out_where_anything_may_tell_most() -> None:
     """The broken twin of the test above leaves a cube out for 24 people, who are told most about by it."""
     names = ("laplace", "cube", "cells", TABLES)
     assert that_tell_most(names, 24, 3) == that_tell_most(names, 300, 2) == that_tell_most(names, 300, 150) == names
-    assert that_tell_most(names, 300, 20) == ("cells", TABLES)
+    assert that_tell_most((*names, ROWS), 300, 20) == ("cells", TABLES)
     assert that_tell_most(names[:2], 300, 20) == ("cube",)
     # Two cubes are reckoned with as one with more sides.
     assert that_tell_most(("cube", "low-rank"), 24, 3) == that_tell_most(("cube", "low-rank"), 300, 20) == ("low-rank",)
@@ -193,6 +194,17 @@ def test_nobody_is_left_out_where_anything_may_tell_most() -> None:
     shares = Shares(minimum_group=3, by_policy=True)
     by = {each: revealed_by_budget(offer(each, people=24, shares=shares, chooses=True), 8.0) for each in names[1:3]}
     assert by["cube"] > by["cells"] + 0.01
+
+
+@pytest.mark.parametrize(("people", "least"), [(300, 30), (2000, 20), (2000, 600)])
+def test_rows_tell_less_than_cells_and_keep_to_the_limit_of_a_request(people: int, least: int) -> None:
+    shares = Shares(minimum_group=least, by_policy=True)
+    for epsilon in (0.5, 2.0, 8.0):
+        sold = [offer(*names, people=people, shares=shares, chooses=True) for names in (("cells",), ("cells", ROWS))]
+        of_cells, of_both = (revealed_by_budget(each, epsilon) for each in sold)
+        assert of_both <= of_cells + 0.002
+    one = replace(offer(ROWS, people=people, shares=shares, epsilon_max=5.0), epsilon_min=5.0)
+    assert revealed_by_budget(one, 5.0) <= 0.6 + 0.002
 
 
 def test_budgets_keep_what_they_are_told_to_keep() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from compliance.answers.group_noise import ball_noise
+from compliance.noise.sampling import Seeded
+from fairwall.laws.ball import Ball
 from fairwall.laws.groups import balanced
 from sim.conformance import group_law, law
 from sim.conformance.calls import Violation
@@ -33,3 +38,37 @@ def test_the_same_noise_twice_is_convicted() -> None:
     one, other = (group_law.uniform(noise, 0.2).ravel() for _ in range(2))
     with pytest.raises(Violation, match="the same noise"):
         law.require_unrelated(*(Result(None, uniform=each, discrete=True) for each in (one, other)))  # type: ignore[arg-type]
+
+
+BALLS = [Ball(1.0, 2, (1,) * 6), Ball(0.3, 4, (1, 1, 1 << 15)), Ball(8.0, 8, (1,) * 21), Ball(64.0, 3, (1,) * 4)]
+
+
+def of_ball(ball: Ball, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform numbers of each draw's rows, shape (draws, rows, groups + 1), and of its T."""
+    told = [group_law.uniform_of_ball(rows.astype(float), ball.rate, np.array(ball.reaches, float)) for rows in drawn]
+    return np.array([rows for rows, _ in told]), np.array([size for _, size in told])
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
+    rows, sizes = of_ball(ball, ball_noise(Seeded(RNG), ball, 300))
+    law.require_noise_everywhere(2 * rows.reshape(-1, ball.groups + 1) - 1)
+    law.require_noise_everywhere(2 * rows.reshape(300, -1) - 1)
+    law.require_noise(2 * sizes - 1)
+
+
+@pytest.mark.parametrize("ball", BALLS[:3])
+@pytest.mark.parametrize("twin", ["none", "half", "twice", "apart"])
+def test_another_ball_is_convicted(ball: Ball, twin: str) -> None:
+    match twin:
+        case "none":
+            drawn = np.zeros((300, len(ball.reaches), ball.groups))
+        case "apart":
+            each = [ball_noise(Seeded(RNG), replace(ball, reaches=(reach,)), 300) for reach in ball.reaches]
+            drawn = np.concatenate(each, axis=1)
+        case _:
+            factor = 2.0 if twin == "half" else 0.5
+            drawn = ball_noise(Seeded(RNG), replace(ball, rate=factor * ball.rate), 300)
+    rows, sizes = of_ball(ball, drawn)
+    with pytest.raises(Violation):
+        law.require_noise(2 * np.append(rows, sizes) - 1)

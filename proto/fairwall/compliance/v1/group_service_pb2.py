@@ -26,7 +26,7 @@ from fairwall.wire.v1 import array_pb2 as fairwall_dot_wire_dot_v1_dot_array__pb
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairwall/compliance/v1/group_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"-\n\x14GetGroupTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xfb\x01\n\x15GetGroupTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12@\n\nattributes\x18\x02 \x03(\x0b\x32&.fairwall.compliance.v1.GroupAttributeB\x04\x88\xb5\x18\x02\x12\x37\n\x08measures\x18\x03 \x03(\x0e\x32\x1f.fairwall.compliance.v1.MeasureB\x04\x88\xb5\x18\x02\x12\x19\n\x0bleast_share\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02\":\n\x0eGroupAttribute\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x14\n\x06values\x18\x02 \x03(\tB\x04\x88\xb5\x18\x02\"z\n\x0e\x42yGroupRequest\x12=\n\x06header\x18\x01 \x01(\x0b\x32%.fairwall.compliance.v1.ByGroupHeaderB\x04\x88\xb5\x18\x02H\x00\x12!\n\x11predictions_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xf7\x01\n\rByGroupHeader\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12\x10\n\x02\x62y\x18\x03 \x03(\tB\x04\x88\xb5\x18\x02\x12\x37\n\x08measures\x18\x04 \x03(\x0e\x32\x1f.fairwall.compliance.v1.MeasureB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x38\n\x0bpredictions\x18\x06 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x19\n\x0brows_digest\x18\x07 \x01(\x0c\x42\x04\x88\xb5\x18\x02\"\x86\x02\n\x0f\x42yGroupResponse\x12;\n\x07release\x18\x01 \x01(\x0b\x32$.fairwall.compliance.v1.GroupReleaseB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12(\n\x15\x65psilon_remaining_now\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x12 \n\rrows_compared\x18\x05 \x01(\x08\x42\x04\x88\xb5\x18\x02H\x01\x88\x01\x01\x42\x18\n\x16_epsilon_remaining_nowB\x10\n\x0e_rows_compared\"\x95\x01\n\x0cGroupRelease\x12\x14\n\x06groups\x18\x01 \x01(\rB\x04\x88\xb5\x18\x02\x12\x38\n\x06tables\x18\x02 \x03(\x0b\x32\".fairwall.compliance.v1.GroupTableB\x04\x88\xb5\x18\x02\x12\x35\n\x04sums\x18\x03 \x01(\x0b\x32!.fairwall.compliance.v1.GroupSumsB\x04\x88\xb5\x18\x02\"\xbf\x01\n\nGroupTable\x12\x14\n\x06models\x18\x01 \x03(\rB\x04\x88\xb5\x18\x02\x12-\n\x06\x63ounts\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04\x62\x61se\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04hits\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x12\n\x04rate\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\"\x91\x01\n\tGroupSums\x12+\n\x04sums\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12-\n\x06totals\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x14\n\x06people\x18\x03 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x12\n\x04rate\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02*\xc7\x01\n\x07Measure\x12\x17\n\x13MEASURE_UNSPECIFIED\x10\x00\x12\x1a\n\x16MEASURE_SELECTION_RATE\x10\x01\x12\x1e\n\x1aMEASURE_TRUE_POSITIVE_RATE\x10\x02\x12\x1f\n\x1bMEASURE_FALSE_POSITIVE_RATE\x10\x03\x12\x14\n\x10MEASURE_ACCURACY\x10\x04\x12\x16\n\x12MEASURE_MEAN_SCORE\x10\x05\x12\x18\n\x14MEASURE_SCORING_RATE\x10\x06\x32\xe4\x01\n\x0cGroupService\x12q\n\rGetGroupTerms\x12,.fairwall.compliance.v1.GetGroupTermsRequest\x1a-.fairwall.compliance.v1.GetGroupTermsResponse\"\x03\x90\x02\x01\x12\x61\n\x07\x42yGroup\x12&.fairwall.compliance.v1.ByGroupRequest\x1a\'.fairwall.compliance.v1.ByGroupResponse\"\x03\x90\x02\x02(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairwall/compliance/v1/group_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"-\n\x14GetGroupTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xfb\x01\n\x15GetGroupTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12@\n\nattributes\x18\x02 \x03(\x0b\x32&.fairwall.compliance.v1.GroupAttributeB\x04\x88\xb5\x18\x02\x12\x37\n\x08measures\x18\x03 \x03(\x0e\x32\x1f.fairwall.compliance.v1.MeasureB\x04\x88\xb5\x18\x02\x12\x19\n\x0bleast_share\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02\":\n\x0eGroupAttribute\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x14\n\x06values\x18\x02 \x03(\tB\x04\x88\xb5\x18\x02\"z\n\x0e\x42yGroupRequest\x12=\n\x06header\x18\x01 \x01(\x0b\x32%.fairwall.compliance.v1.ByGroupHeaderB\x04\x88\xb5\x18\x02H\x00\x12!\n\x11predictions_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xf7\x01\n\rByGroupHeader\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12\x10\n\x02\x62y\x18\x03 \x03(\tB\x04\x88\xb5\x18\x02\x12\x37\n\x08measures\x18\x04 \x03(\x0e\x32\x1f.fairwall.compliance.v1.MeasureB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x38\n\x0bpredictions\x18\x06 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x19\n\x0brows_digest\x18\x07 \x01(\x0c\x42\x04\x88\xb5\x18\x02\"\x86\x02\n\x0f\x42yGroupResponse\x12;\n\x07release\x18\x01 \x01(\x0b\x32$.fairwall.compliance.v1.GroupReleaseB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12(\n\x15\x65psilon_remaining_now\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x12 \n\rrows_compared\x18\x05 \x01(\x08\x42\x04\x88\xb5\x18\x02H\x01\x88\x01\x01\x42\x18\n\x16_epsilon_remaining_nowB\x10\n\x0e_rows_compared\"\xcc\x01\n\x0cGroupRelease\x12\x14\n\x06groups\x18\x01 \x01(\rB\x04\x88\xb5\x18\x02\x12\x38\n\x06tables\x18\x02 \x03(\x0b\x32\".fairwall.compliance.v1.GroupTableB\x04\x88\xb5\x18\x02\x12\x35\n\x04sums\x18\x03 \x01(\x0b\x32!.fairwall.compliance.v1.GroupSumsB\x04\x88\xb5\x18\x02\x12\x35\n\x04rows\x18\x04 \x03(\x0b\x32!.fairwall.compliance.v1.GroupRowsB\x04\x88\xb5\x18\x02\"\xbf\x01\n\nGroupTable\x12\x14\n\x06models\x18\x01 \x03(\rB\x04\x88\xb5\x18\x02\x12-\n\x06\x63ounts\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04\x62\x61se\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04hits\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x12\n\x04rate\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\"\x91\x01\n\tGroupSums\x12+\n\x04sums\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12-\n\x06totals\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x14\n\x06people\x18\x03 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x12\n\x04rate\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\"\xce\x01\n\tGroupRows\x12-\n\x06\x63ounts\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x13\n\x05reach\x18\x02 \x03(\rB\x04\x88\xb5\x18\x02\x12+\n\x04\x62\x61se\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x11\n\x03row\x18\x04 \x03(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06offset\x18\x05 \x03(\x01\x42\x04\x88\xb5\x18\x02\x12\x13\n\x05slope\x18\x06 \x03(\x01\x42\x04\x88\xb5\x18\x02\x12\x12\n\x04rate\x18\x07 \x01(\x01\x42\x04\x88\xb5\x18\x02*\xc7\x01\n\x07Measure\x12\x17\n\x13MEASURE_UNSPECIFIED\x10\x00\x12\x1a\n\x16MEASURE_SELECTION_RATE\x10\x01\x12\x1e\n\x1aMEASURE_TRUE_POSITIVE_RATE\x10\x02\x12\x1f\n\x1bMEASURE_FALSE_POSITIVE_RATE\x10\x03\x12\x14\n\x10MEASURE_ACCURACY\x10\x04\x12\x16\n\x12MEASURE_MEAN_SCORE\x10\x05\x12\x18\n\x14MEASURE_SCORING_RATE\x10\x06\x32\xe4\x01\n\x0cGroupService\x12q\n\rGetGroupTerms\x12,.fairwall.compliance.v1.GetGroupTermsRequest\x1a-.fairwall.compliance.v1.GetGroupTermsResponse\"\x03\x90\x02\x01\x12\x61\n\x07\x42yGroup\x12&.fairwall.compliance.v1.ByGroupRequest\x1a\'.fairwall.compliance.v1.ByGroupResponse\"\x03\x90\x02\x02(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -85,6 +85,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GROUPRELEASE'].fields_by_name['tables']._serialized_options = b'\210\265\030\002'
   _globals['_GROUPRELEASE'].fields_by_name['sums']._loaded_options = None
   _globals['_GROUPRELEASE'].fields_by_name['sums']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPRELEASE'].fields_by_name['rows']._loaded_options = None
+  _globals['_GROUPRELEASE'].fields_by_name['rows']._serialized_options = b'\210\265\030\002'
   _globals['_GROUPTABLE'].fields_by_name['models']._loaded_options = None
   _globals['_GROUPTABLE'].fields_by_name['models']._serialized_options = b'\210\265\030\002'
   _globals['_GROUPTABLE'].fields_by_name['counts']._loaded_options = None
@@ -103,12 +105,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GROUPSUMS'].fields_by_name['people']._serialized_options = b'\210\265\030\002'
   _globals['_GROUPSUMS'].fields_by_name['rate']._loaded_options = None
   _globals['_GROUPSUMS'].fields_by_name['rate']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPROWS'].fields_by_name['counts']._loaded_options = None
+  _globals['_GROUPROWS'].fields_by_name['counts']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPROWS'].fields_by_name['reach']._loaded_options = None
+  _globals['_GROUPROWS'].fields_by_name['reach']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPROWS'].fields_by_name['base']._loaded_options = None
+  _globals['_GROUPROWS'].fields_by_name['base']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPROWS'].fields_by_name['row']._loaded_options = None
+  _globals['_GROUPROWS'].fields_by_name['row']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPROWS'].fields_by_name['offset']._loaded_options = None
+  _globals['_GROUPROWS'].fields_by_name['offset']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPROWS'].fields_by_name['slope']._loaded_options = None
+  _globals['_GROUPROWS'].fields_by_name['slope']._serialized_options = b'\210\265\030\002'
+  _globals['_GROUPROWS'].fields_by_name['rate']._loaded_options = None
+  _globals['_GROUPROWS'].fields_by_name['rate']._serialized_options = b'\210\265\030\002'
   _globals['_GROUPSERVICE'].methods_by_name['GetGroupTerms']._loaded_options = None
   _globals['_GROUPSERVICE'].methods_by_name['GetGroupTerms']._serialized_options = b'\220\002\001'
   _globals['_GROUPSERVICE'].methods_by_name['ByGroup']._loaded_options = None
   _globals['_GROUPSERVICE'].methods_by_name['ByGroup']._serialized_options = b'\220\002\002'
-  _globals['_MEASURE']._serialized_start=1630
-  _globals['_MEASURE']._serialized_end=1829
+  _globals['_MEASURE']._serialized_start=1894
+  _globals['_MEASURE']._serialized_end=2093
   _globals['_GETGROUPTERMSREQUEST']._serialized_start=135
   _globals['_GETGROUPTERMSREQUEST']._serialized_end=180
   _globals['_GETGROUPTERMSRESPONSE']._serialized_start=183
@@ -122,11 +138,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BYGROUPRESPONSE']._serialized_start=871
   _globals['_BYGROUPRESPONSE']._serialized_end=1133
   _globals['_GROUPRELEASE']._serialized_start=1136
-  _globals['_GROUPRELEASE']._serialized_end=1285
-  _globals['_GROUPTABLE']._serialized_start=1288
-  _globals['_GROUPTABLE']._serialized_end=1479
-  _globals['_GROUPSUMS']._serialized_start=1482
-  _globals['_GROUPSUMS']._serialized_end=1627
-  _globals['_GROUPSERVICE']._serialized_start=1832
-  _globals['_GROUPSERVICE']._serialized_end=2060
+  _globals['_GROUPRELEASE']._serialized_end=1340
+  _globals['_GROUPTABLE']._serialized_start=1343
+  _globals['_GROUPTABLE']._serialized_end=1534
+  _globals['_GROUPSUMS']._serialized_start=1537
+  _globals['_GROUPSUMS']._serialized_end=1682
+  _globals['_GROUPROWS']._serialized_start=1685
+  _globals['_GROUPROWS']._serialized_end=1891
+  _globals['_GROUPSERVICE']._serialized_start=2096
+  _globals['_GROUPSERVICE']._serialized_end=2324
 # @@protoc_insertion_point(module_scope)

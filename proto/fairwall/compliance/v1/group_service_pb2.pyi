@@ -97,14 +97,16 @@ class ByGroupResponse(_message.Message):
     def __init__(self, release: _Optional[_Union[GroupRelease, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., epsilon_remaining_now: _Optional[float] = ..., rows_compared: bool = ...) -> None: ...
 
 class GroupRelease(_message.Message):
-    __slots__ = ("groups", "tables", "sums")
+    __slots__ = ("groups", "tables", "sums", "rows")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     SUMS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
     groups: int
     tables: _containers.RepeatedCompositeFieldContainer[GroupTable]
     sums: GroupSums
-    def __init__(self, groups: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[GroupTable, _Mapping]]] = ..., sums: _Optional[_Union[GroupSums, _Mapping]] = ...) -> None: ...
+    rows: _containers.RepeatedCompositeFieldContainer[GroupRows]
+    def __init__(self, groups: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[GroupTable, _Mapping]]] = ..., sums: _Optional[_Union[GroupSums, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[GroupRows, _Mapping]]] = ...) -> None: ...
 
 class GroupTable(_message.Message):
     __slots__ = ("models", "counts", "base", "hits", "rate")
@@ -131,3 +133,21 @@ class GroupSums(_message.Message):
     people: int
     rate: float
     def __init__(self, sums: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., totals: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., people: _Optional[int] = ..., rate: _Optional[float] = ...) -> None: ...
+
+class GroupRows(_message.Message):
+    __slots__ = ("counts", "reach", "base", "row", "offset", "slope", "rate")
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    SLOPE_FIELD_NUMBER: _ClassVar[int]
+    RATE_FIELD_NUMBER: _ClassVar[int]
+    counts: _array_pb2.Array
+    reach: _containers.RepeatedScalarFieldContainer[int]
+    base: _array_pb2.Array
+    row: _containers.RepeatedScalarFieldContainer[int]
+    offset: _containers.RepeatedScalarFieldContainer[float]
+    slope: _containers.RepeatedScalarFieldContainer[float]
+    rate: float
+    def __init__(self, counts: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., reach: _Optional[_Iterable[int]] = ..., base: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., row: _Optional[_Iterable[int]] = ..., offset: _Optional[_Iterable[float]] = ..., slope: _Optional[_Iterable[float]] = ..., rate: _Optional[float] = ...) -> None: ...

@@ -82,20 +82,23 @@ def test_no_mechanism_is_accused(name, metric):
     assert not audit(name, subject, setting, LEVEL, 2**14, 1).accused
 
 
-def test_counts_by_group_are_not_accused():
-    subject, setting = prepare("group-counts")
-    verdict = audit("group-counts", subject, setting, LEVEL, 2**14, 1)
+@pytest.mark.parametrize("name", ["group-counts", "group-rows"])
+def test_counts_by_group_are_not_accused(name):
+    subject, setting = prepare(name)
+    verdict = audit(name, subject, setting, LEVEL, 2**14, 1)
     assert not verdict.accused
     assert verdict.evidence.lower > 0
     assert 0.9998 < verdict.exact <= verdict.claimed
 
 
 @pytest.mark.parametrize("queries", [1, 3])
-def test_sessions_of_counts_by_group_are_what_the_service_releases(queries):
-    subject, _ = prepare("group-counts", epsilon=0.4)
+@pytest.mark.parametrize("name", ["group-counts", "group-rows"])
+def test_sessions_of_counts_by_group_are_what_the_service_releases(name, queries):
+    subject, _ = prepare(name, epsilon=0.4)
     for seed, pair in enumerate(worst_pairs("sp", 9, queries, np.random.default_rng(0))):
         told = subject.release(pair.first, Seeded(np.random.default_rng(seed)))
-        numbers = [*(from_message(table.counts) for table in told.tables), from_message(told.sums.sums)]
+        sums = [told.sums.sums] if told.tables else []
+        numbers = [from_message(each) for each in (*(part.counts for part in (*told.tables, *told.rows)), *sums)]
         (session,) = subject.sessions(pair.first, 1, np.random.default_rng(seed))
         assert session.tolist() == np.concatenate([of.ravel() for of in numbers]).tolist()
 

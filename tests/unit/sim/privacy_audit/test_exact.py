@@ -39,6 +39,7 @@ def test_the_grid_finds_the_closed_form(name, exact, metric, n0, n1):
         ("cells-free-size", 1.15),
         ("cells-by-group", math.inf),
         ("group-one-count", 2.0),
+        ("group-own-size", 3.0),
     ],
 )
 def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
@@ -63,6 +64,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
         "sample-and-aggregate",
         "recommended",
         "group-counts",
+        "group-rows",
         "plain-laplace",
         "plain-conceal",
         "noise-fresh",
