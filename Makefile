@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check quick test-all second-client browser mutants lint bench site pythons proto lock supply clean
+.PHONY: demo test check quick test-all postgres second-client browser mutants lint bench site pythons proto lock supply clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
@@ -34,20 +34,25 @@ mutants: $(VENV)/.installed-all
 	$(BIN)/python scripts/mutants.py --jobs 2
 	$(BIN)/python scripts/drawn_mutants.py --jobs 2
 
+# A PostgreSQL server until Ctrl-C, for a ledger in a database; it prints its address.
+postgres: $(VENV)/.installed-all
+	$(BIN)/python scripts/postgres.py build/postgres
+
 # What the tests of the client in JavaScript need; without it they are skipped.
 second-client: tests/second_client/node_modules/.package-lock.json
 
 # What the tests of pages find faults of accessibility with; without it, or without Chromium, they are skipped.
 browser: tests/browser/node_modules/.package-lock.json
 
-# Format, lint, types, import contracts, and the protocol: lint, and generated code as checked in.
-lint: $(VENV)/.installed-all proto/node_modules/.package-lock.json
+# Format, lint, types, import contracts, the protocol (lint, and generated code as checked in), and Kubernetes' manifests.
+lint: $(VENV)/.installed-all proto/node_modules/.package-lock.json build/tools/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	proto/node_modules/.bin/buf lint proto
 	PYTHON=$(abspath $(BIN)/python) proto/check.sh
+	build/tools/bin/kubernetes-validate --strict --quiet deploy/kubernetes.yaml
 
 bench: $(VENV)/.installed-all
 	$(BIN)/python benchmarks/first_answer.py
@@ -80,7 +85,7 @@ LOCK = build/tools/bin/uv pip compile --quiet --universal --python-version 3.11 
 
 lock: build/tools/.installed
 	$(LOCK) pyproject.toml --all-extras --output-file locks/extras.txt
-	$(LOCK) pyproject.toml --extra service --constraints locks/extras.txt --output-file locks/service.txt
+	$(LOCK) pyproject.toml --extra service --extra postgres --constraints locks/extras.txt --output-file locks/service.txt
 	$(LOCK) locks/tools.in --output-file locks/tools.txt
 
 # The service as it is deployed, from hashed packages alone, in build/service; what it consists of, under which licences.

@@ -97,7 +97,7 @@ class Server:
 
     def standby(self) -> Server:
         """Copy this server to one that follows it; not started."""
-        own = Server(self.programs, _folder(), self.settings)
+        own = Server(self.programs, own_folder(), self.settings)
         self.run("pg_basebackup", "-h", str(self.folder), "-U", "fairwall", "-D", str(own.data), "-R", "-c", "fast")
         return own
 
@@ -141,20 +141,35 @@ def begin(**settings: str) -> Server:
     if where is None:
         pytest.skip("PostgreSQL is not installed")
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    server = Server(where, _folder(), settings)
-    server.run(
-        "initdb", "-D", str(server.data), "--no-sync", "-U", "fairwall", "-A", "trust", "-E", "UTF8", "--locale=C"
-    )
+    server = laid_out(where, own_folder(), **settings)
     server.start()
     return server
 
 
-def _folder() -> Path:
+def laid_out(where: Path, folder: Path, **settings: str) -> Server:
+    """Lay a server out in a folder, if there is none."""
+    server = Server(where, folder, settings)
+    if server.data.exists():
+        return server
+    folder.mkdir(parents=True, exist_ok=True)
+    _give(folder)
+    server.run(
+        "initdb", "-D", str(server.data), "--no-sync", "-U", "fairwall", "-A", "trust", "-E", "UTF8", "--locale=C"
+    )
+    return server
+
+
+def own_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="fairwall-pg-"))
+    _give(folder)
+    return folder
+
+
+def _give(folder: Path) -> None:
+    """Give a folder to a user that the server may run as."""
     if os.getuid() == 0:
         user = pwd.getpwnam("nobody")
         os.chown(folder, user.pw_uid, user.pw_gid)
-    return folder
 
 
 def remove(server: Server) -> None:

@@ -66,6 +66,9 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/privacy-audit.md", ""): f"{HERE}::test_a_mechanism_is_audited",
     ("docs/python.md", "python"): "test_python.py::test_the_page_runs_as_it_is_shown",
     ("docs/release.md", "sh"): LINES,
+    ("docs/replicas.md", "sh"): f"{LINES} test_replicas_page.py::test_the_page_s_services_answer",
+    ("docs/replicas.md", "python"): "test_replicas_page.py::test_the_page_s_services_answer",
+    ("docs/replicas.md", "toml"): "test_replicas_page.py::test_the_policy_that_is_shown_can_be_read",
     ("docs/release.md", "toml"): f"{HERE}::test_the_keys_of_a_game_are_valid",
     ("docs/scenarios.md", "toml"): (
         "test_docs.py::test_the_scenario_that_is_shown_is_valid test_faults.py::test_every_key_and_kind_is_documented"

@@ -20,7 +20,7 @@ import pytest
 
 from fairwall.client import AuditClient
 from sim.deployment.certificates import write
-from tests.loans import _free_port
+from tests.loans import free_port
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -57,7 +57,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     """Everything as docs/operating.md says to lay it."""
-    place = Place(tmp_path, _free_port())
+    place = Place(tmp_path, free_port())
     for folder in ("etc/fairwall/data", "var/lib/fairwall", "var/lib/fairwall-seal"):
         (tmp_path / folder).mkdir(parents=True, mode=0o700)
     place.policy.write_text(place.moved((DEPLOY / "policy.toml").read_text()))
