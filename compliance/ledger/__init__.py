@@ -390,6 +390,11 @@ class Ledger:
 
     def _open(self, request: Request, room: Room | None) -> Entry | _Covered:
         """Find what a request has bought; nothing yet, if its charge is covered and there is room."""
+        with self._seen(request.dataset) as seen:
+            if seen is not None:
+                entry = self._find(seen, request)
+                if entry is None or entry.sequence <= seen.books.head.sequence:
+                    return entry or self._covered(seen, request, room)
         with self._held(request.dataset) as held:
             return self._find(held, request) or self._covered(held, request, room)
 
@@ -489,6 +494,22 @@ class Ledger:
                 yield _Held(session, chain)
 
     @contextmanager
+    def _seen(self, dataset: str) -> Iterator[_Held | None]:
+        """Look at a data set's chain without holding it; None if it does not end where it is sealed.
+
+        Then somebody is about to seal it, or nobody will: only who holds it can tell, and an answer that is found there
+        must not leave yet. What is seen may be outdated by the time that it is used: who charges looks again.
+        """
+        chain = self._chains.get(self._store.chain_of(dataset))
+        if chain is None:
+            yield None
+            return
+        with self._store.glance(chain.name) as session, chain.lock:
+            _count(session, chain)
+            sealed = chain.books.head if chain.seal is None else _sealed(chain.seal)
+            yield _Held(session, chain) if sealed == chain.books.head else None
+
+    @contextmanager
     def _all_held(self) -> Iterator[tuple[Session, list[_Held]]]:
         """Hold all chains that have begun, as `_held` does one."""
         with self._store.session(None) as session, ExitStack() as locks:
@@ -515,7 +536,14 @@ class Ledger:
 
 
 def _bring_up(session: Session, chain: _Chain) -> None:
-    """Count what was committed since, by whichever process, and seal it. Books learn of a record in no other way."""
+    """Count what was committed since, and seal it; the chain is held."""
+    _count(session, chain)
+    if chain.seal is not None:
+        _check_seal(chain.seal, chain.books)
+
+
+def _count(session: Session, chain: _Chain) -> None:
+    """Count what was committed since, by whichever process. The books learn of a record in no other way."""
     head, books = session.head(chain.name), chain.books
     if head != books.head:
         for record in session.records(chain.name, books.head.sequence):
@@ -524,8 +552,6 @@ def _bring_up(session: Session, chain: _Chain) -> None:
             raise LedgerError(
                 "the ledger was replaced while it was in use: stop the service and bring back the newest copy"
             )
-    if chain.seal is not None:
-        _check_seal(chain.seal, books)
 
 
 def _check_seal(seal: AnySeal, books: Books) -> None:

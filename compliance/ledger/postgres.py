@@ -149,11 +149,17 @@ class PostgresSession:
     def probe(self) -> None:
         self._db.execute("UPDATE fairwall.probe SET written = written + 1")
 
-    def _behind(self, chain: str, after: int) -> Iterator[Record]:
-        for table in TABLES:
-            select = f"SELECT {COLUMNS[table]} FROM fairwall.{table} WHERE line = %s AND sequence > %s"  # noqa: S608
-            for row in self._db.execute(f"{select} ORDER BY sequence LIMIT {_AT_ONCE}", (chain, after)):
-                yield record_of(table, row)
+    def _behind(self, chain: str, after: int) -> list[Record]:
+        with self._db.pipeline():  # asked for in one go
+            cursors = {
+                table: self._db.execute(
+                    f"SELECT {COLUMNS[table]} FROM fairwall.{table} WHERE line = %s AND sequence > %s "  # noqa: S608
+                    f"ORDER BY sequence LIMIT {_AT_ONCE}",
+                    (chain, after),
+                )
+                for table in TABLES
+            }
+        return [record_of(table, row) for table, cursor in cursors.items() for row in cursor]
 
 
 class PostgresStore:
@@ -186,15 +192,26 @@ class PostgresStore:
 
     @contextmanager
     def session(self, chain: str | None) -> Iterator[PostgresSession]:
+        if chain is None:
+            locks = f"pg_advisory_xact_lock({_number('all')})"
+        else:
+            own = _number("chain", chain)
+            locks = f"pg_advisory_xact_lock_shared({_number('all')}), pg_advisory_xact_lock({own})"
+        # In one go; what is read next is read once the lock is had.
+        with self._transaction(f"BEGIN; SELECT {locks}") as session:
+            yield session
+
+    @contextmanager
+    def glance(self, chain: str) -> Iterator[PostgresSession]:
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as session:
+            yield session
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[PostgresSession]:
         with explained(self.name):
             db = self._connection()
             try:
-                if chain is None:
-                    locks = f"pg_advisory_xact_lock({_number('all')})"
-                else:
-                    own = _number("chain", chain)
-                    locks = f"pg_advisory_xact_lock_shared({_number('all')}), pg_advisory_xact_lock({own})"
-                db.execute(f"BEGIN; SELECT {locks}")  # in one go; what is read next is read once the lock is had
+                db.execute(begin)
                 yield PostgresSession(db)
                 db.execute("COMMIT")
             except BaseException:

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +159,9 @@ class SqliteStore:
                     if self.db.in_transaction:
                         self.db.execute("ROLLBACK")
                 raise
+
+    def glance(self, chain: str) -> AbstractContextManager[SqliteSession]:
+        return self.session(chain)
 
     @contextmanager
     def turn(self, developer: str) -> Iterator[None]:

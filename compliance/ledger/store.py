@@ -69,6 +69,9 @@ class Store(Protocol):
     def session(self, chain: str | None) -> AbstractContextManager[Session]:
         """Hold a chain, or all, for a transaction: committed at the end, rolled back if anything raises."""
 
+    def glance(self, chain: str) -> AbstractContextManager[Session]:
+        """Read a chain as it is at one moment, whoever holds it."""
+
     def turn(self, developer: str) -> AbstractContextManager[None]:
         """Hold a developer's turn among all processes that use this store."""
 

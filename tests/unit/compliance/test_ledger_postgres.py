@@ -193,6 +193,28 @@ def test_a_crash_before_a_new_chain_is_sealed_is_made_good(
     assert again.standing("new").remaining == 1.0
 
 
+def test_an_answer_that_another_service_did_not_seal_leaves_once_it_is_sealed(
+    ledger: Ledger, reopen: Callable[[], Ledger], monkeypatch: pytest.MonkeyPatch, seal: Seal
+) -> None:
+    """It is looked up without holding the chain, where it is as good as any; but a failover could still lose it."""
+    other = reopen()
+    other.standing("people")
+
+    def die(*_: object) -> None:
+        raise OSError("the head's disk is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Seal, "write", die)
+        for _ in range(2):
+            with pytest.raises(LedgerUnavailable, match="the head's disk is gone"):
+                ledger.settle(request(), says(b"a"))
+        with pytest.raises(LedgerUnavailable, match="the head's disk is gone"):
+            other.settle(request(), never)
+    assert other.settle(request(), never).reply.answer == b"a"
+    (found,) = (each for each in inspect(other._store._url) if each.chain == "people")  # type: ignore[attr-defined]
+    assert seal.of("people").read() == found.books.head
+
+
 def test_services_that_begin_a_database_at_once_all_open_it(url: str, seal: Seal) -> None:
     gate = threading.Barrier(6)
 
@@ -390,7 +412,7 @@ def test_a_lock_that_nobody_lets_go_refuses_and_recovers(ledger: Ledger, url: st
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", (store._number("chain", "people"),))
         with pytest.raises(LedgerUnavailable, match="lock timeout"):
-            ledger.settle(request(), never)
+            ledger.settle(request(), says(b"in vain"))
         assert ledger.settle(request("s", "others"), says(b"s")).reply.answer == b"s"
     assert ledger.settle(request(), says(b"now")).reply.answer == b"now"
 
