@@ -10,6 +10,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -115,27 +116,26 @@ def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -
         if name.exists() and (name != place or name.stat().st_size):
             raise LedgerError(f"{name}: is there, and is never overwritten: move it away first")
     (found,) = _genuine(copy, seal)
-    store = None if isinstance(place, Path) else open_store(place)
-    own = seal.of(CHAIN if store is None else _chain_of(copy, found, store))
-    head = own.read()
-    whole = found.books.head == head or (head is not None and found.books.before == head)
-    _check_lost(copy, found, "" if whole else _why_not(found, head), lost)
-    added = () if whole else tuple(_written_off(found, seal.derived("records"), lost))
-    end = found.books.head
-    if isinstance(place, Path):
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = place.with_name(f"{place.name}.new")
-        _lay_out(aside, found, added)
-        aside.replace(place)
-        sync_folder(place.parent)
-    else:
-        assert store is not None
-        _write(store, _chain_of(copy, found, store), found, added)
-        store.close()
+    with ExitStack() as opened:
+        store = None if isinstance(place, Path) else opened.enter_context(closing(open_store(place)))
+        chain = CHAIN if store is None else _chain_of(copy, found, store)
+        own = seal.of(chain)
+        head = own.read()
+        whole = found.books.head == head or (head is not None and found.books.before == head)
+        _check_lost(copy, found, "" if whole else _why_not(found, head), lost)
+        added = () if whole else tuple(_written_off(found, seal.derived("records"), lost))
+        if isinstance(place, Path):
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            aside = place.with_name(f"{place.name}.new")
+            _lay_out(aside, found, added)
+            aside.replace(place)
+            sync_folder(place.parent)
+        elif store is not None:
+            _write(store, chain, found, added)
     if not whole:
         # Last: a ledger without its head is refused, and this is begun again.
-        own.begin(end)
-    return end
+        own.begin(found.books.head)
+    return found.books.head
 
 
 def _genuine(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:

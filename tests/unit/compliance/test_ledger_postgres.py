@@ -18,6 +18,7 @@ import pytest
 from compliance.ledger import Ledger
 from compliance.ledger import postgres as store
 from compliance.ledger.accountant import Budget, Neighbours, pure
+from compliance.ledger.copies import back_up, restore
 from compliance.ledger.entries import Entry, LedgerError, Reply, Request, Room, Served
 from compliance.ledger.head import Seal
 from compliance.ledger.place import inspect
@@ -536,3 +537,48 @@ def test_a_data_set_that_is_gone_is_not_begun_anew(
     with pytest.raises(LedgerError, match="old copy: it ends at record 0, and 3 was sealed"):
         again.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
     again.set_budget("new", Neighbours.A_FLIP, Budget(3.0))
+
+
+# Copies ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_of_each_data_set_is_put_back_and_what_is_missing_is_charged(
+    ledger: Ledger, reopen: Callable[[], Ledger], url: str, seal: Seal, tmp_path: Path
+) -> None:
+    first = ledger.settle(request("a"), says(b"a"))
+    copies = dict(zip(sorted(DATA), back_up(url, tmp_path / "backups", seal), strict=True))
+    assert {name: path.name for name, (path, _) in copies.items()} == {
+        "others": "ledger-others-000003.sqlite",
+        "people": "ledger-people-000004.sqlite",
+    }
+    copy, end = copies["people"]
+    (found,) = inspect(copy, seal.derived("records"))
+    assert (found.books.head, found.chain) == (end, "")
+    with pytest.raises(LedgerError, match="data set people: is there, and is never overwritten"):
+        restore(copy, url, seal, {})
+    ledger.settle(request("b"), says(b"b"))
+    ledger.close()
+    run(url, "DROP SCHEMA fairwall CASCADE")
+    assert restore(copies["others"][0], url, seal, {}) == copies["others"][1]
+    with pytest.raises(
+        LedgerError, match=r"it is an old copy: it ends at record 4, and 5 was sealed: .*--lost people="
+    ):
+        restore(copy, url, seal, {})
+    restore(copy, url, seal, {"people": pure(0.25)})
+    again = reopen()
+    assert again.settle(request("a"), never) == first
+    assert again.standing("people").spent == 0.5
+    assert again.standing("people", "ann").spent == 0.25
+    assert again.settle(request("c", "others"), says(b"c")).reply.answer == b"c"
+
+
+def test_a_file_of_several_data_sets_is_not_put_in_a_database(url: str, seal: Seal, tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    path, own = tmp_path / "ledger" / "ledger.sqlite", Seal(tmp_path / "own", KEY)
+    ledger = Ledger(path, own)
+    for name in DATA:
+        ledger.set_budget(name, Neighbours.A_FLIP, Budget(3.0))
+    ((copy, _),) = back_up(path, tmp_path / "backups", own)
+    ledger.close()
+    with pytest.raises(LedgerError, match="it is of 2 data sets, and a database keeps each by itself"):
+        restore(copy, url, seal, {})
