@@ -181,6 +181,6 @@ def end_connections(url: str) -> None:
 
     with contextlib.suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as db:
         db.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity "  # and waits for its end
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
