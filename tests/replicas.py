@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -136,7 +136,8 @@ class Replicas:
     ----------
     deployment : Deployment
         Whose services these are.
-    server : postgres.Server
+    servers : list of postgres.Server
+        The one that is used, and then its standbys.
     proxy : Proxy
     seed : int
         Of all that happens by chance.
@@ -145,12 +146,14 @@ class Replicas:
     """
 
     deployment: Deployment
-    server: postgres.Server
+    servers: list[postgres.Server]
     proxy: Proxy
     seed: int
     patience: float = PATIENCE
     calls: list[history.Call] = field(default_factory=list)
     happened: Counter[str] = field(default_factory=Counter)
+    exhausted: int | None = None
+    """How many faults had happened when a budget first ran out."""
     _running: dict[str, tuple[subprocess.Popen[str], ExitStack]] = field(default_factory=dict)
     _asked: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in DEVELOPERS})
     _heard: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -160,9 +163,13 @@ class Replicas:
         self.chance = random.Random(self.seed)  # noqa: S311
         self.addresses = (self.deployment.address, f"127.0.0.1:{_free_port()}")
 
+    @property
+    def server(self) -> postgres.Server:
+        return self.servers[0]
+
     # Services ---------------------------------------------------------------------------------------------------------
 
-    def start(self, address: str, tries: int = 20) -> None:
+    def start(self, address: str, tries: int = 6) -> None:
         """Start a service, again if a fault ends its start; Stuck if it never listens."""
         for _ in range(tries):
             opened = ExitStack()
@@ -176,8 +183,9 @@ class Replicas:
 
     def kill(self, address: str) -> None:
         process, opened = self._running.pop(address)
-        assert process.poll() is None, f"seed {self.seed}: it ended by itself: {self.deployment.log[-500:]}"
+        ended = process.poll()
         opened.close()  # by signal 9
+        assert ended is None, f"seed {self.seed}: it ended by itself: {self.deployment.log[-500:]}"
 
     def close(self) -> None:
         self._over.set()
@@ -200,6 +208,8 @@ class Replicas:
             developer, request_id, "loans", CHARGE, began, time.monotonic(), answer=answer, refusal=refusal
         )
         self.calls.append(call)
+        if refusal == "BUDGET_EXHAUSTED" and self.exhausted is None:
+            self.exhausted = sum(self.happened.values())
         if answer is not None or refusal == "BUDGET_EXHAUSTED":
             self._heard.release()
         return call
@@ -280,11 +290,52 @@ class Replicas:
     def pause_and_cut(self) -> None:
         self.pause(cut=True)
 
+    def standby(self) -> postgres.Server:
+        """Start a standby that follows, and has what is committed so far."""
+        standby = self.server.standby()
+        self.servers.append(standby)
+        standby.start()
+        standby.wait_for(self.server)
+        return standby
+
+    def lead_to(self, server: postgres.Server) -> None:
+        """Have services find another server at the address of the one before."""
+        self.proxy.server = server.folder
+        self.proxy.cut()
+
+    def fail_over(self) -> None:
+        """Lose the server; its standby, which may not have all that was answered, is to take its place.
+
+        If it has not, nobody is answered anything, and the old server comes back.
+        """
+        standby = self.standby()
+        self._hear(self.chance.randrange(4))
+        if self.chance.random() < 0.5:  # it was not heard of for a while
+            standby.stop(signal.SIGINT)
+            self._hear(self.chance.randrange(4))
+        self.server.stop()
+        standby.promote()
+        kept = self.kept(standby)
+        lags = any(head.chain not in [record.chain for record in kept.of(line)] for line, head in kept.heads.items())
+        self.lead_to(standby)
+        if lags:
+            began = time.monotonic()
+            time.sleep(0.5)
+            answered = [call.who for call in self.calls if call.answer is not None and call.began > began]
+            assert answered == [], f"seed {self.seed}: answered from an old copy"
+            self.server.start()
+            self.lead_to(self.server)
+            self.happened["of these, the standby lagged"] += 1
+        else:
+            self.servers.reverse()
+        postgres.remove(self.servers.pop())
+
     # A run ------------------------------------------------------------------------------------------------------------
 
     def run(self, faults: int, requests: int, kinds: Mapping[str, int] | None = None) -> None:
         """Have so many faults happen while developers ask so many times or more; Stuck if that ends before."""
         weights = WEIGHTS if kinds is None else kinds
+        self._over.clear()
         programs = [(developer, number) for developer in DEVELOPERS for number in range(PROGRAMS)]
         with ThreadPoolExecutor(len(programs)) as threads:
             running = [threads.submit(self._program, *each, requests // len(programs)) for each in programs]
@@ -320,12 +371,12 @@ class Replicas:
                     for request_id in again:
                         self.ask(audits, developer, request_id)
 
-    def kept(self) -> history.Kept:
-        return history.read(self.server.url(), self.deployment.folder / "seal" / "head", self._key)
+    def kept(self, server: postgres.Server | None = None) -> history.Kept:
+        return history.read((server or self.server).url(), self.deployment.folder / "seal" / "head", self._key)
 
-    def faults(self) -> list[history.Fault]:
+    def faults(self, server: postgres.Server | None = None) -> list[history.Fault]:
         """Judge all that was asked and heard by what the database holds now."""
-        return history.faults(self.calls, self.kept(), bytes.fromhex(self._key.read_text()))
+        return history.faults(self.calls, self.kept(server), bytes.fromhex(self._key.read_text()))
 
     def figures(self) -> dict[str, object]:
         answered = [call for call in self.calls if call.answer is not None]
@@ -336,7 +387,8 @@ class Replicas:
             "ids": sum(map(len, self._asked.values())),
             "charged": len(self.kept().charges),
             "refusals": dict(Counter(call.refusal or "nothing heard" for call in self.calls if call.answer is None)),
-            "faults": dict(self.happened),
+            "faults": dict(sorted(self.happened.items())),
+            "faults before a budget ran out": self.exhausted,
             "connections dropped at a byte": self.proxy.dropped,
         }
 
@@ -355,6 +407,7 @@ WEIGHTS = {
     "drop": 6,
     "pause": 2,
     "pause_and_cut": 3,
+    "fail_over": 2,
 }
 """How often which fault is drawn, by the method that has it happen."""
 
@@ -364,14 +417,14 @@ def replicas(
     folder: Path, seed: int, budget: float = PLENTY, service: Sequence[str] = (), patience: float = PATIENCE
 ) -> Iterator[Replicas]:
     """Start a server, and two services of its ledger; dave may spend an eighth of the budget, if it is not plenty."""
-    server = postgres.begin()
-    proxy = Proxy(server.folder)
+    servers = [postgres.begin()]
+    proxy = Proxy(servers[0].folder)
     try:
         url = f"postgresql://fairwall@127.0.0.1:{proxy.port}/postgres?sslmode=disable"
         deployment = Deployment(folder, url, developers=DEVELOPERS)
         deployment.set_budget(budget, dave=budget / 8)
         deployment.service = tuple(service) or deployment.service
-        both = Replicas(deployment, server, proxy, seed, patience)
+        both = Replicas(deployment, servers, proxy, seed, patience)
         try:
             for address in both.addresses:
                 both.start(address)
@@ -380,24 +433,5 @@ def replicas(
             both.close()
     finally:
         proxy.close()
-        postgres.remove(server)
-
-
-def refusals_of(call: Callable[[], history.Call]) -> str:
-    """Call until something is said: the reason; empty for an answer."""
-    for _ in range(50):
-        heard = call()
-        if heard.answer is not None or heard.refusal:
-            return heard.refusal
-        time.sleep(0.1)
-    raise Stuck("nothing is said")
-
-
-def copy_of(server: postgres.Server) -> postgres.Server:
-    """Start a standby that follows a server, with all that it has committed."""
-    standby = server.standby()
-    standby.start()
-    standby.wait_for(server)
-    return standby
-
-
+        for server in servers:
+            postgres.remove(server)
