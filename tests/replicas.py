@@ -371,6 +371,15 @@ class Replicas:
                     for request_id in again:
                         self.ask(audits, developer, request_id)
 
+    def spend(self) -> None:
+        """Ask for new things until nobody has any budget left."""
+        for developer in DEVELOPERS:
+            with self.deployment.client(developer, self.addresses) as audits:
+                refusal = ""
+                while refusal != "BUDGET_EXHAUSTED":
+                    self._asked[developer].append(f"more {len(self._asked[developer])}")
+                    refusal = self.ask(audits, developer, self._asked[developer][-1]).refusal
+
     def kept(self, server: postgres.Server | None = None) -> history.Kept:
         return history.read((server or self.server).url(), self.deployment.folder / "seal" / "head", self._key)
 
