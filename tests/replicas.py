@@ -152,8 +152,10 @@ class Replicas:
     patience: float = PATIENCE
     calls: list[history.Call] = field(default_factory=list)
     happened: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+    """How many faults have happened."""
     exhausted: int | None = None
-    """How many faults had happened when a budget first ran out."""
+    """How many had when a budget first ran out."""
     _running: dict[str, tuple[subprocess.Popen[str], ExitStack]] = field(default_factory=dict)
     _asked: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in DEVELOPERS})
     _heard: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -209,7 +211,7 @@ class Replicas:
         )
         self.calls.append(call)
         if refusal == "BUDGET_EXHAUSTED" and self.exhausted is None:
-            self.exhausted = sum(self.happened.values())
+            self.exhausted = self.count
         if answer is not None or refusal == "BUDGET_EXHAUSTED":
             self._heard.release()
         return call
@@ -352,6 +354,7 @@ class Replicas:
             time.sleep(self.chance.uniform(0.0, 0.05))
             getattr(self, kind)()
             self.happened[kind] += 1
+            self.count += 1
         self._hear(1)
 
     def _hear(self, answers: int) -> None:
