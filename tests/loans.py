@@ -7,7 +7,7 @@ import random
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -51,8 +51,7 @@ epsilon_min = 1e-6
 [budget]
 epsilon = {epsilon}
 [developers]
-alice.epsilon = {epsilon}
-bob.epsilon = {epsilon}
+{shares}
 """
 
 
@@ -65,6 +64,8 @@ class Deployment:
         Empty, or with folders that are to hold the ledger or the sealed head.
     ledger, seal : str
         Where these are kept, as the policy says it.
+    developers : sequence of str
+        Who has a certificate, and may ask.
 
     Attributes
     ----------
@@ -75,13 +76,20 @@ class Deployment:
         What Python is to run as the service.
     """
 
-    def __init__(self, folder: Path, ledger: str = "ledger/ledger.sqlite", seal: str = "seal/head") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ledger: str = "ledger/ledger.sqlite",
+        seal: str = "seal/head",
+        developers: Sequence[str] = DEVELOPERS,
+    ) -> None:
         self.folder = folder
+        self.developers = developers
         self._kept = {"ledger": ledger, "seal": seal}
         self.address = f"127.0.0.1:{free_port()}"
         self.environment: Mapping[str, str] | None = None
         self.service: tuple[str, ...] = ("-I", "-m", "compliance")
-        write(folder / "certificates", "loans", DEVELOPERS, 1)
+        write(folder / "certificates", "loans", developers, 1)
         rows = [f"{'ab'[i % 2]},{i // 2 % 2}" for i in range(PEOPLE)]
         (folder / "people.csv").write_text("\n".join(["group,repaid", *rows]) + "\n")
         (folder / "people.csv").chmod(0o600)
@@ -92,12 +100,14 @@ class Deployment:
         """What the service has written, of all its starts."""
         return (self.folder / "log").read_text()
 
-    def set_budget(self, epsilon: float) -> None:
-        """Set the whole of it, for each developer alone too; it holds from the next start on."""
-        (self.folder / "policy.toml").write_text(_POLICY.format(address=self.address, epsilon=epsilon, **self._kept))
+    def set_budget(self, epsilon: float, **own: float) -> None:
+        """Set the whole of it, and for each developer alone the same or its own; it holds from the next start on."""
+        shares = "\n".join(f"{name}.epsilon = {own.get(name, epsilon)}" for name in self.developers)
+        policy = _POLICY.format(address=self.address, epsilon=epsilon, shares=shares, **self._kept)
+        (self.folder / "policy.toml").write_text(policy)
 
-    def client(self, developer: str, address: str = "") -> AuditClient:
-        """Be a developer, who finds the service at its address or behind another one."""
+    def client(self, developer: str, address: str | Sequence[str] = "") -> AuditClient:
+        """Be a developer, who finds the service at its address, or behind another one or several."""
         return AuditClient(address or self.address, self.folder / "certificates" / f"developer-{developer}")
 
     def entries(self) -> dict[tuple[str, str], Entry]:

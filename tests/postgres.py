@@ -9,6 +9,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -55,24 +56,14 @@ class Server:
         return self.folder / "data"
 
     def run(self, *command: str) -> None:
-        subprocess.run(
-            [self.programs / command[0], *command[1:]],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            cwd="/",
-            **_as(self.folder),
-        )
+        program = str(self.programs / command[0])
+        subprocess.run(_as(self.folder, program, *command[1:]), check=True, stdout=subprocess.DEVNULL, cwd="/")
 
     def start(self) -> None:
         options = [f"-c{name}={value}" for name, value in (_SETTINGS | self.settings).items()]
         log = (self.folder / "log").open("ab")
-        self.process = subprocess.Popen(
-            [self.programs / "postgres", "-D", self.data, "-k", self.folder, *options],
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            **_as(self.folder),
-        )
+        command = (str(self.programs / "postgres"), "-D", str(self.data), "-k", str(self.folder), *options)
+        self.process = subprocess.Popen(_as(self.folder, *command), stdout=log, stderr=log, cwd="/")
         log.close()
         until = time.monotonic() + 60
         while True:
@@ -82,7 +73,7 @@ class Server:
             if ready.returncode == 0:
                 return
             if time.monotonic() > until or self.process.poll() is not None:
-                raise RuntimeError((self.folder / "log").read_text())
+                raise RuntimeError((self.folder / "log").read_text()[-2000:])
             time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
@@ -185,9 +176,18 @@ def shared() -> Server:
     return server
 
 
-def _as(folder: Path) -> dict[str, int]:
+_BECOME = "import os, sys; os.setgroups([]); os.setgid({}); os.setuid({}); os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def _as(folder: Path, *command: str) -> tuple[str, ...]:
+    """Run a command as the owner of a folder.
+
+    It becomes that user by itself: where Python has to do so between fork and exec, a test with open connections of
+    grpc now and then dies there.
+    """
     owner = folder.stat()
-    return {"user": owner.st_uid, "group": owner.st_gid} if os.getuid() == 0 else {}
+    as_owner = (sys.executable, "-ISc", _BECOME.format(owner.st_gid, owner.st_uid))
+    return (*as_owner, *command) if os.getuid() == 0 else command
 
 
 def end_connections(url: str) -> None:
@@ -196,6 +196,6 @@ def end_connections(url: str) -> None:
 
     with contextlib.suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as db:
         db.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity "  # and waits for its end
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case, intervals_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
+from compliance.ledger.entries import LedgerError
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
@@ -181,7 +182,10 @@ def is_compared(rows_digest: bytes, case: Case) -> bool | None:
 
 @contextmanager
 def explained(deal_id: str) -> Iterator[None]:
-    """Tell the log why the ledger cannot be used, and the developer that it cannot.
+    """Tell the log why the ledger cannot be used, or must not be, and the developer that it cannot.
+
+    What was charged before that shows stays charged: so no other refusal would be true, and another service of the same
+    ledger may be right.
 
     Raises
     ------
@@ -189,7 +193,7 @@ def explained(deal_id: str) -> Iterator[None]:
     """
     try:
         yield
-    except LedgerUnavailable as error:
+    except (LedgerUnavailable, LedgerError) as error:
         LOG.error("deal %s: %s", deal_id, error)
         raise Refusal(error_pb2.REASON_LEDGER_UNAVAILABLE) from None
 

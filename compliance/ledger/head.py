@@ -138,8 +138,12 @@ class Seal:
         """Seal a head, durably: a crash leaves the one before or this one.
 
         The file has two places, which successive heads take in turn: what is being written is never the only head, and
-        a place that is written over costs the disk one sync of its bytes and none of names and sizes.
+        a place that is written over costs the disk one sync of its bytes and none of names and sizes. A head that a
+        service seals too late, whose chain others went on with, is left out.
         """
+        newest = self.read()
+        if newest is not None and newest.sequence > head.sequence:
+            return
         if self.path.exists() and self.path.stat().st_size == 2 * _PLACE_BYTES:
             self._write_over(self._place(head), head.sequence % 2 * _PLACE_BYTES)
         else:

@@ -214,6 +214,11 @@ class PostgresStore:
                 db.execute(begin)
                 yield PostgresSession(db)
                 db.execute("COMMIT")
+            except LedgerError:
+                # Whose connection is lost holds no chain any more: another service may have gone on with it.
+                with contextlib.closing(db):
+                    db.execute("SELECT 1")
+                raise
             except BaseException:
                 # Its transaction is over with it, whatever came of the commit: nobody hears of what may not be there.
                 db.close()

@@ -74,7 +74,7 @@ def _blank(answer: Any) -> Any:
     kept = type(answer)()
     kept.CopyFrom(answer)
     if kept.DESCRIPTOR.name == "ByGroupResponse":
-        arrays = [table.counts for table in kept.release.tables]
+        arrays = [each.counts for each in (*kept.release.tables, *kept.release.rows)]
         for array in [*arrays, *([kept.release.sums.sums] if kept.release.HasField("sums") else [])]:
             array.data = bytes(len(array.data))
     elif kept.encoded_chunk:

@@ -20,7 +20,7 @@ from compliance.answers.release_service import ReleaseCase, ReleaseService
 from compliance.answers.releases import Column, HandedModel, Release, game_release
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget
-from compliance.ledger.entries import Entry
+from compliance.ledger.entries import Entry, LedgerError
 from compliance.ledger.store import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
@@ -238,12 +238,15 @@ def test_the_terms_tell_what_may_be_bought_and_what_is_left(served: Served) -> N
     assert refusal(lambda: served.releases.GetReleaseTerms(asked, timeout=300)) == error.REASON_DEAL_UNKNOWN
 
 
-def test_a_ledger_that_cannot_be_written_releases_nothing(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise LedgerUnavailable("the disk is full")
+@pytest.mark.parametrize("why", [LedgerUnavailable("the disk is full"), LedgerError("it is an old copy")])
+def test_a_ledger_that_cannot_be_written_or_must_not_be_releases_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch, why: Exception
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise why
 
     with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "settle", full)
+        patched.setattr(Ledger, "settle", refuse)
         assert refusal(lambda: sanitise(served)) == error.REASON_LEDGER_UNAVAILABLE
     sanitise(served)
     assert served.charges == [("r", 1.0)]

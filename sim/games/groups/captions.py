@@ -45,9 +45,10 @@ def _by_group_request(_story: Story, message: Any, _: Parts) -> str:
 
 
 def _by_group_response(story: Story, message: Any, _: Parts) -> str:
-    story.answered(len(message.release.tables), message)
-    tables = count(len(message.release.tables), "table")
-    return f"{tables} of {count(message.release.groups, 'group')}; ε {number(message.epsilon_charged)} charged"
+    tables, rows = len(message.release.tables), sum(len(each.reach) for each in message.release.rows)
+    story.answered(tables or rows, message)
+    released = count(tables, "table") if tables else count(rows, "row")
+    return f"{released} of {count(message.release.groups, 'group')}; ε {number(message.epsilon_charged)} charged"
 
 
 def _submit_groups_request(story: Story, message: Any, _: Parts) -> str:

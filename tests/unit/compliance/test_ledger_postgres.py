@@ -19,7 +19,7 @@ from compliance.ledger import Ledger
 from compliance.ledger import postgres as store
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.copies import back_up, restore
-from compliance.ledger.entries import Entry, LedgerError, Reply, Request, Room, Served
+from compliance.ledger.entries import Entry, LedgerError, Reply, Request, Room, Served, Terms
 from compliance.ledger.head import Seal
 from compliance.ledger.place import inspect
 from compliance.ledger.store import LedgerUnavailable
@@ -304,6 +304,37 @@ def test_an_answer_leaves_only_if_its_record_is_there(
         b"first" if arrives else b"second"
     )
     assert ledger.standing("people").spent == 0.25
+
+
+@pytest.mark.parametrize("method", ["read", "write"], ids=["looks at the seal", "seals"])
+def test_a_service_that_is_held_up_while_others_go_on_takes_theirs_for_no_other_ledger_and_unseals_nothing(
+    ledger: Ledger, reopen: Callable[[], Ledger], url: str, seal: Seal, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """It has lost its connection, and with it the chain that it holds as it thinks."""
+    other, sound, stopped = reopen(), getattr(Seal, method), [True]
+
+    def held_up(own: Seal, *given: Any) -> Any:
+        if stopped and stopped.pop():
+            postgres.end_connections(url)
+            for name in ("b", "c"):
+                other.settle(request(name), says(name.encode()))
+        return sound(own, *given)
+
+    with ledger._held("people") as held:
+        ledger._append(held, record_of_a_share(held.books.head.sequence + 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Seal, method, held_up)
+        with pytest.raises(LedgerUnavailable):
+            ledger.settle(request("a"), never)
+    assert stopped == []
+    (end,) = (found.books.head for found in inspect(url) if found.chain == "people")
+    assert seal.of("people").read() == end
+    assert ledger.settle(request("b"), never).reply.answer == b"b"
+    assert ledger.settle(request("a"), says(b"a")).reply.answer == b"a"
+
+
+def record_of_a_share(number: int) -> Terms:
+    return Terms(number, "people", "cat", Neighbours.A_FLIP, Budget(1.0), time.time(), b"")
 
 
 def test_a_server_that_was_restarted_is_found_again(tmp_path: Path) -> None:
