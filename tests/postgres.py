@@ -176,11 +176,11 @@ def _as(folder: Path) -> dict[str, int]:
 
 
 def end_connections(url: str) -> None:
-    """Cut every connection to a database, as its administrator can."""
+    """Cut every connection to a database, as its administrator can, and wait until they are over."""
     import psycopg
 
     with contextlib.suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as db:
         db.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
