@@ -191,7 +191,7 @@ def _as(folder: Path, *command: str) -> tuple[str, ...]:
 
 
 def end_connections(url: str) -> None:
-    """Cut every connection to a database, as its administrator can."""
+    """Cut every connection to a database, as its administrator can, and wait until they are over."""
     import psycopg
 
     with contextlib.suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as db:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import hmac
 import json
@@ -68,7 +69,11 @@ class AnySeal(Protocol):
         """Return the head as it was sealed last; None if none was."""
 
     def write(self, head: Head) -> None:
-        """Seal the head that follows on the one before, durably: a crash leaves the one before or this one."""
+        """Seal the head that follows on the one before, durably: a crash leaves the one before or this one.
+
+        OSError where a later record is sealed, or another one of this number: who has lost the chain without hearing of
+        it takes no seal back, and who has it hears that its own is not there.
+        """
 
     def begin(self, head: Head) -> None:
         """Seal a head that does not follow on the one before, durably: whatever was sealed is gone."""
@@ -123,29 +128,18 @@ class Seal:
         except FileNotFoundError:
             return None
         try:
-            text = os.read(descriptor, 2 * _PLACE_BYTES)
+            return self._read(descriptor)
         finally:
             os.close(descriptor)
-        places = text[:_PLACE_BYTES], text[_PLACE_BYTES:]
-        heads = [head for head in (_head_in(place, self.key) for place in places) if head is not None]
-        if not heads:
-            raise SealError(
-                f"{self.path}: not sealed with this key: put back the head file and the key it was made with"
-            )
-        return max(heads, key=lambda head: head.sequence)
 
     def write(self, head: Head) -> None:
-        """Seal a head, durably: a crash leaves the one before or this one.
+        """Seal a head, or this one again, durably: a crash leaves the one before or this one. Too late, it is refused.
 
         The file has two places, which successive heads take in turn: what is being written is never the only head, and
-        a place that is written over costs the disk one sync of its bytes and none of names and sizes. A head that a
-        service seals too late, whose chain others went on with, is left out.
+        a place that is written over costs the disk one sync of its bytes and none of names and sizes.
         """
-        newest = self.read()
-        if newest is not None and newest.sequence > head.sequence:
-            return
         if self.path.exists() and self.path.stat().st_size == 2 * _PLACE_BYTES:
-            self._write_over(self._place(head), head.sequence % 2 * _PLACE_BYTES)
+            self._write_over(head)
         else:
             self.begin(head)
 
@@ -157,8 +151,28 @@ class Seal:
         sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": seal_of(self.key, head).hex()}
         return json.dumps(sealed).encode().ljust(_PLACE_BYTES - 1) + b"\n"
 
-    def _write_over(self, place: bytes, start: int) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY)
+    def _read(self, descriptor: int) -> Head:
+        text = os.pread(descriptor, 2 * _PLACE_BYTES, 0)
+        places = text[:_PLACE_BYTES], text[_PLACE_BYTES:]
+        heads = [head for head in (_head_in(place, self.key) for place in places) if head is not None]
+        if not heads:
+            raise SealError(
+                f"{self.path}: not sealed with this key: put back the head file and the key it was made with"
+            )
+        return max(heads, key=lambda head: head.sequence)
+
+    def _write_over(self, head: Head) -> None:
+        descriptor = os.open(self.path, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed: nobody seals between looking and writing
+            last = self._read(descriptor)
+            if last != head and last.sequence >= head.sequence:
+                raise too_late(self.path)
+            self._write_place(descriptor, self._place(head), head.sequence % 2 * _PLACE_BYTES)
+        finally:
+            os.close(descriptor)
+
+    def _write_place(self, descriptor: int, place: bytes, start: int) -> None:
         try:
             if os.pwrite(descriptor, place, start) < len(place):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -166,8 +180,6 @@ class Seal:
         except OSError:
             os.pwrite(descriptor, bytes(len(place)), start)  # what may not be on the disk must not pass for sealed
             raise
-        finally:
-            os.close(descriptor)
 
     def _begin(self, text: bytes) -> None:
         """Write the file anew, and at once: a crash leaves the old one or the new one."""
@@ -233,6 +245,11 @@ def derived(key: bytes, purpose: str) -> bytes:
 def seal_of(key: bytes, head: Head) -> bytes:
     """Return what says that who holds the key has sealed a head."""
     return hmac.digest(key, b"fairwall ledger head %d " % head.sequence + head.chain, hashlib.sha256)
+
+
+def too_late(path: Path | str) -> OSError:
+    """Say why a head is not sealed where a later record is, or another one of its number."""
+    return OSError(errno.ESTALE, "another service went on with this chain", str(path))
 
 
 def sync_folder(folder: Path) -> None:

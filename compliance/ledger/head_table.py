@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from compliance.ledger import postgres
 from compliance.ledger.entries import LedgerError
-from compliance.ledger.head import Head, SealError, derived, seal_of
+from compliance.ledger.head import Head, SealError, derived, seal_of, too_late
 from compliance.ledger.store import LedgerUnavailable
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ _SCHEMA = (
 _WRITE = """INSERT INTO fairwall_heads.heads VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (ledger, line) DO UPDATE
     SET sequence = excluded.sequence, chain = excluded.chain, seal = excluded.seal"""
+
+_IN_ORDER = """ WHERE heads.sequence < excluded.sequence
+    OR (heads.sequence = excluded.sequence AND heads.chain = excluded.chain)"""
 
 
 class _Connection:
@@ -126,9 +129,11 @@ class SealTable:
         return head
 
     def write(self, head: Head) -> None:
-        """Seal a head that follows; one that a service seals too late, whose chain others went on with, is left out."""
+        """Seal a head that follows, or this one again; refused if it comes too late: others went on with its chain."""
         with self._open() as db:
-            db.execute(_WRITE + " WHERE heads.sequence < excluded.sequence", self._row(head))
+            written = db.execute(_WRITE + _IN_ORDER, self._row(head))
+        if not written.rowcount:
+            raise too_late(self.path)
 
     def begin(self, head: Head) -> None:
         """Seal a head that does not follow."""

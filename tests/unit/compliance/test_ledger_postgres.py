@@ -20,7 +20,8 @@ from compliance.ledger import postgres as store
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.copies import back_up, restore
 from compliance.ledger.entries import Entry, LedgerError, Reply, Request, Room, Served, Terms
-from compliance.ledger.head import Seal
+from compliance.ledger.head import Head, Seal
+from compliance.ledger.head_table import SealTable
 from compliance.ledger.place import inspect
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
@@ -214,6 +215,44 @@ def test_an_answer_that_another_service_did_not_seal_leaves_once_it_is_sealed(
     assert other.settle(request(), never).reply.answer == b"a"
     (found,) = (each for each in inspect(other._store._url) if each.chain == "people")  # type: ignore[attr-defined]
     assert seal.of("people").read() == found.books.head
+
+
+def test_who_lost_its_chain_while_it_sealed_takes_no_seal_back(
+    ledger: Ledger, reopen: Callable[[], Ledger], monkeypatch: pytest.MonkeyPatch, seal: Seal, url: str
+) -> None:
+    """Else an old copy would pass for the newest, and what was charged since would be sold again."""
+    other, write = reopen(), Seal.write
+
+    def held_up(self: Seal, head: Head) -> None:
+        monkeypatch.setattr(Seal, "write", write)
+        postgres.end_connections(url)
+        for number in range(3):
+            other.settle(request(str(number)), says(b""))
+        write(self, head)
+
+    monkeypatch.setattr(Seal, "write", held_up)
+    with pytest.raises(LedgerUnavailable, match="another service went on with this chain"):
+        ledger.settle(request(), says(b"a"))
+    (people,) = [each for each in inspect(url, seal.derived("records")) if each.chain == "people"]
+    assert seal.of("people").read() == people.books.head
+    assert ledger.settle(request(), never).reply.answer == b"a"
+
+
+@pytest.mark.parametrize("kind", ["file", "table"])
+def test_a_seal_that_comes_too_late_is_refused(kind: str, seal: Seal, url: str) -> None:
+    place = seal if kind == "file" else SealTable(url, KEY).of("people")
+    for number in range(1, 6):
+        place.write(Head(number, b"%d" % number))
+    for late in (Head(3, b"3"), Head(4, b"4"), Head(5, b"another")):
+        with pytest.raises(OSError, match="another service went on with this chain"):
+            place.write(late)
+        assert place.read() == Head(5, b"5")
+    for next_one in (Head(5, b"5"), Head(6, b"6")):
+        place.write(next_one)
+        assert place.read() == next_one
+    if isinstance(place, SealTable):
+        with place._open() as db:
+            db.close()
 
 
 def test_services_that_begin_a_database_at_once_all_open_it(url: str, seal: Seal) -> None:
