@@ -155,7 +155,7 @@ def _start(case: Case, replicas: Replicas) -> _Node:
 
     count = len(case.requests)
     lines = (("", Line(bytes(32))),) if case.rules.one_line else ()
-    world = World(State(lines), (None,) * count, (False,) * count, Faults())
+    world = World(State(lines), (None,) * count, (False,) * count, Faults(), (False,) * count)
     first = Process(Ledger, set_up, case.rules.one_line)
     op = first.go_on()
     while op.kind != "done":
@@ -214,10 +214,16 @@ def _ways(node: _Node, replicas: Replicas, said: list[str]) -> Iterator[_Way]:
             yield said[0], _Node(left, unsealed)
             said[0] = f"{who}: SEALED, AND SAID TO HAVE FAILED"
             yield said[0], _Node(sealed(left, op)[0], unsealed)
-    if faults.failovers:
-        for lag in range(min(faults.lag, len(world.commits)) + 1):
+    for lag in range(min(faults.lag, len(world.commits)) + 1):
+        if faults.failovers:
             said[0] = f"FAILOVER, {lag} behind"
             yield said[0], _Node(fail_over(world, lag, ops), at)
+        if faults.splits:
+            for strays in ((True, False), (False, True), (True, True)):
+                said[0] = (
+                    f"FAILOVER, {lag} behind, WITHOUT {[who for who, strays_on in enumerate(strays) if strays_on]}"
+                )
+                yield said[0], _Node(fail_over(world, lag, ops, strays), at)
 
 
 def _has_turn(world: World, who: int) -> bool:

@@ -76,12 +76,24 @@ class Crashed:
 
 @dataclass(frozen=True)
 class FailedOver:
-    """A copy took the ledger's place that has so many records of each line, and lacks the later ones."""
+    """A copy took the ledger's place that has so many records of each line, and lacks the later ones.
+
+    It `splits` the services where some go on with what it took the place of.
+    """
 
     kept: tuple[tuple[str, int], ...]
+    splits: bool = False
 
 
-Event: TypeAlias = Begun | Committed | Sealed | Answered | Refused | Halted | Crashed | FailedOver
+@dataclass(frozen=True)
+class Strayed:
+    """A record became durable in what another copy has taken the place of."""
+
+    line: str
+    record: Record
+
+
+Event: TypeAlias = Begun | Committed | Sealed | Answered | Refused | Halted | Crashed | FailedOver | Strayed
 
 
 @dataclass(frozen=True)
@@ -127,17 +139,21 @@ class State:
     lines : tuple of (str, Line)
     lost : tuple of (str, Record)
         What was durable, and is missing in the copy that took the ledger's place.
-    answers : frozenset of (Request, bytes)
-        Those that left.
+    is_split : bool
+        There are services that went on with an older copy.
+    answers : frozenset of (str, str, str, bytes, float)
+        Those that left: data set, developer, request id, answer and cost.
     """
 
     lines: tuple[tuple[str, Line], ...] = ()
     lost: tuple[tuple[str, Record], ...] = ()
     answers: frozenset[tuple[str, str, str, bytes, float]] = frozenset()
+    is_split: bool = False
 
     @cached_property
     def _key(self) -> int:
-        return hash((self.lines, tuple(record.chain for _, record in self.lost), self.answers))
+        lost = tuple(record.chain for _, record in self.lost)
+        return hash((self.lines, lost, self.answers, self.is_split))
 
     def __hash__(self) -> int:
         return self._key
@@ -181,10 +197,12 @@ def after(state: State, event: Event) -> State:
         case Refused(request, reason):
             _check_refusal(state, request, reason)
         case Halted(_, why):
-            if not state.lost:
+            if not state.lost and not state.is_split:
                 raise Broken(f"the ledger will not be used, and nothing was lost: {why}")
-        case FailedOver(kept):
-            return _failed_over(state, dict(kept))
+        case FailedOver(kept, splits):
+            return replace(_failed_over(state, dict(kept)), is_split=splits or state.is_split)
+        case Strayed(name, record):
+            return replace(state, lost=(*state.lost, (name, record)))
     return state
 
 

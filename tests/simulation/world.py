@@ -23,6 +23,7 @@ from tests.simulation.model import (
     Refused,
     Sealed,
     State,
+    Strayed,
     after,
 )
 
@@ -94,6 +95,8 @@ class Faults:
         Of all connections of a process, by the server: it gives locks and turns back, and the process does not know.
     failovers : int
         To a standby that lacks up to `lag` transactions.
+    splits : int
+        Failovers after which the old database goes on, for those who have connections to it.
     unsealed : int
         Seals that fail, before or after they are durable.
     """
@@ -101,6 +104,7 @@ class Faults:
     crashes: int = 0
     cuts: int = 0
     failovers: int = 0
+    splits: int = 0
     unsealed: int = 0
     lag: int = 2
 
@@ -131,13 +135,17 @@ class World:
         Which replica hears next that its connection is gone.
     turns : tuple of (str, int)
         Which developer's turn is which replica's.
+    old, strays : State or None, tuple of bool
+        The database that another one took the place of, and which replica uses it yet.
     """
 
     state: State
     sessions: tuple[Transaction | None, ...]
     cut: tuple[bool, ...]
     faults: Faults
+    strays: tuple[bool, ...]
     turns: tuple[tuple[str, int], ...] = ()
+    old: State | None = None
     commits: tuple[str, ...] = ()
     places: tuple[tuple[str, Places], ...] = ()
     rules: Rules = field(default=Rules(), compare=False)
@@ -155,9 +163,11 @@ def step(world: World, who: int, op: Op) -> tuple[World, Any] | None:
         case "begin":
             return _begin(world, who, op.line)
         case "glance":
-            return (_heard(world, who), GONE) if world.cut[who] else (world, world.state)
+            return (_heard(world, who), GONE) if world.cut[who] else (world, _database(world, who))
         case "turn":
-            if any(developer == op.value for developer, _ in world.turns):
+            if any(
+                developer == op.value and world.strays[whose] == world.strays[who] for developer, whose in world.turns
+            ):
                 return None
             return replace(world, turns=tuple(sorted((*world.turns, (op.value, who))))), None
         case "turn over":
@@ -203,15 +213,18 @@ def cut(world: World, who: int, op: Op) -> World:
     return _hung_up(replace(world, faults=replace(world.faults, cuts=world.faults.cuts - 1)), who, op)
 
 
-def fail_over(world: World, lag: int, ops: tuple[Op, ...]) -> World:
-    """Put the standby, which lacks so many transactions, in the place of the database."""
-    faults = replace(world.faults, failovers=world.faults.failovers - 1)
+def fail_over(world: World, lag: int, ops: tuple[Op, ...], strays: tuple[bool, ...] | None = None) -> World:
+    """Put the standby, which lacks so many transactions, in the place of the database: for all, or some go astray."""
+    left, old = world.faults, world.state if strays else None
+    left = replace(left, splits=left.splits - 1) if strays else replace(left, failovers=left.failovers - 1)
     lacking, kept = world.commits[len(world.commits) - lag :], world.commits[: len(world.commits) - lag]
     lines = tuple((name, len(line.records) - lacking.count(name)) for name, line in world.state.lines)
-    world = replace(_happened(world, FailedOver(lines)), commits=kept, faults=faults)
+    world = _happened(world, FailedOver(lines, strays is not None))
+    world = replace(world, commits=kept, faults=left, old=old)
     for who, op in enumerate(ops):
-        world = _hung_up(world, who, op)
-    return world
+        if strays is None or not strays[who]:
+            world = _hung_up(world, who, op)
+    return replace(world, strays=strays or (False,) * len(ops))
 
 
 def _happened(world: World, event: Event) -> World:
@@ -235,14 +248,31 @@ def _hung_up(world: World, who: int, op: Op) -> World:
     waits = world.sessions[who] is not None or op.kind in ("begin", "glance", "confirmed") or world.cut[who]
     turns = tuple(turn for turn in world.turns if turn[1] != who)
     hears = (*world.cut[:who], waits, *world.cut[who + 1 :])
-    return replace(_put(world, who, None), turns=turns, cut=hears)
+    strays = (*world.strays[:who], False, *world.strays[who + 1 :])  # it connects to the new one
+    return replace(_put(world, who, None), turns=turns, cut=hears, strays=strays)
+
+
+def _database(world: World, who: int) -> State:
+    """Return what a replica is connected to."""
+    if not world.strays[who]:
+        return world.state
+    assert world.old is not None
+    return world.old
+
+
+def _others(world: World, who: int) -> list[Transaction]:
+    """List what other replicas have open in the same database."""
+    return [
+        each
+        for number, each in enumerate(world.sessions)
+        if number != who and each is not None and world.strays[number] == world.strays[who]
+    ]
 
 
 def _begin(world: World, who: int, line: str | None) -> tuple[World, Any] | None:
     if world.cut[who]:
         return _heard(world, who), GONE
-    others = [each for number, each in enumerate(world.sessions) if number != who and each is not None]
-    if world.rules.locks and any(None in (line, each.line) or each.line == line for each in others):
+    if world.rules.locks and any(None in (line, each.line) or each.line == line for each in _others(world, who)):
         return None
     return _put(world, who, Transaction(line)), None
 
@@ -252,7 +282,8 @@ def _statement(world: World, who: int, op: Op) -> tuple[World, Any] | None:
     session = world.sessions[who]
     if session is None:
         return _heard(world, who), GONE
-    begun = dict(session.begun) | {name: line.genesis for name, line in world.state.lines}
+    database = _database(world, who)
+    begun = dict(session.begun) | {name: line.genesis for name, line in database.lines}
     match op.kind:
         case "chains":
             return world, tuple(sorted(begun))
@@ -261,24 +292,24 @@ def _statement(world: World, who: int, op: Op) -> tuple[World, Any] | None:
         case "start":
             return _put(world, who, replace(session, begun=(*session.begun, (op.line or "", op.value)))), None
         case "head":
-            read = _read(world, session, op.line)
+            read = _read(database, session, op.line)
             return world, Head(read[-1].sequence, read[-1].chain) if read else Head(0, begun[op.line or ""])
         case "records":
-            return world, tuple(record for record in _read(world, session, op.line) if record.sequence > op.value)
+            return world, tuple(record for record in _read(database, session, op.line) if record.sequence > op.value)
         case "find":
-            own = [(name, replace(line, records=_read(world, session, name))) for name, line in world.state.lines]
+            own = [(name, replace(line, records=_read(database, session, name))) for name, line in database.lines]
             return world, found(own, *op.value)
         case "append":
             return _append(world, who, session, op.line or "", op.value)
         case "rollback":
             return _put(world, who, None), None
         case "commit":
-            return _commit(_put(world, who, None), session), None
+            return _commit(_put(world, who, None), who, session), None
     raise AssertionError(op)
 
 
-def _read(world: World, session: Transaction, name: str | None) -> tuple[Record, ...]:
-    line = world.state.line(name or "")
+def _read(database: State, session: Transaction, name: str | None) -> tuple[Record, ...]:
+    line = database.line(name or "")
     return (*(line.records if line else ()), *(record for own, record in session.written if own == name))
 
 
@@ -306,17 +337,24 @@ def _append(world: World, who: int, session: Transaction, name: str, record: Rec
                 return True
             return isinstance(record, Entry) and _is(other, record.request.developer, record.request.request_id)
 
-        written = [(number, each) for number, one in enumerate(world.sessions) if one for each in one.written]
-        if any(number != who and clashes(*each) for number, each in written):
+        if any(clashes(*each) for other in _others(world, who) for each in other.written):
             return None  # until it is known what becomes of the other
-        if any(clashes(where, each) for where, line in world.state.lines for each in line.records):
+        if any(clashes(where, each) for where, line in _database(world, who).lines for each in line.records):
             return _put(world, who, None), TAKEN
     return _put(world, who, replace(session, written=(*session.written, (name, record)))), None
 
 
-def _commit(world: World, session: Transaction) -> World:
+def _commit(world: World, who: int, session: Transaction) -> World:
     for name, genesis in session.begun:
         world = _happened(world, Begun(name, genesis))
     for name, record in session.written:
-        world = replace(_happened(world, Committed(name, record)), commits=(*world.commits, name))
+        if world.strays[who]:
+            assert world.old is not None
+            lines = tuple(
+                (each, replace(line, records=(*line.records, record)) if each == name else line)
+                for each, line in world.old.lines
+            )
+            world = replace(_happened(world, Strayed(name, record)), old=replace(world.old, lines=lines))
+        else:
+            world = replace(_happened(world, Committed(name, record)), commits=(*world.commits, name))
     return world
