@@ -390,10 +390,10 @@ class Ledger:
 
     def _open(self, request: Request, room: Room | None) -> Entry | _Covered:
         """Find what a request has bought; nothing yet, if its charge is covered and there is room."""
-        with self._seen(request.dataset) as seen:
+        with self._seen(request.dataset) as (seen, sealed):
             if seen is not None:
                 entry = self._find(seen, request)
-                if entry is None or entry.sequence <= seen.books.head.sequence:
+                if entry is None or entry.sequence <= sealed:
                     return entry or self._covered(seen, request, room)
         with self._held(request.dataset) as held:
             return self._find(held, request) or self._covered(held, request, room)
@@ -494,20 +494,24 @@ class Ledger:
                 yield _Held(session, chain)
 
     @contextmanager
-    def _seen(self, dataset: str) -> Iterator[_Held | None]:
-        """Look at a data set's chain without holding it; None if it does not end where it is sealed.
+    def _seen(self, dataset: str) -> Iterator[tuple[_Held | None, int]]:
+        """Look at a data set's chain without holding it, and up to which record it is sealed; None if that looks wrong.
 
-        Then somebody is about to seal it, or nobody will: only who holds it can tell, and an answer that is found there
-        must not leave yet. What is seen may be outdated by the time that it is used: who charges looks again.
+        An answer behind that must not leave yet: whether its record will be sealed, or lost, only who holds the chain
+        can tell. What else is seen may be outdated by the time that it is used: who charges looks again.
         """
         chain = self._chains.get(self._store.chain_of(dataset))
         if chain is None:
-            yield None
+            yield None, 0
             return
         with self._store.glance(chain.name) as session, chain.lock:
             _count(session, chain)
-            sealed = chain.books.head if chain.seal is None else _sealed(chain.seal)
-            yield _Held(session, chain) if sealed == chain.books.head else None
+            head, before = chain.books.head, chain.books.before
+            sealed = head if chain.seal is None else _sealed(chain.seal)
+            if sealed is not None and sealed in (head, before):
+                yield _Held(session, chain), sealed.sequence
+            else:
+                yield None, 0
 
     @contextmanager
     def _all_held(self) -> Iterator[tuple[Session, list[_Held]]]:

@@ -364,7 +364,7 @@ def test_a_service_that_is_held_up_while_others_go_on_takes_theirs_for_no_other_
     with monkeypatch.context() as patched:
         patched.setattr(Seal, method, held_up)
         with pytest.raises(LedgerUnavailable):
-            ledger.settle(request("a"), never)
+            ledger.settle(request("a"), says(b"in vain"))
     assert stopped == []
     (end,) = (found.books.head for found in inspect(url) if found.chain == "people")
     assert seal.of("people").read() == end

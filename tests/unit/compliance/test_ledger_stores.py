@@ -768,7 +768,7 @@ def test_a_head_that_cannot_be_sealed_keeps_the_answer_back_and_nothing_is_lost(
         with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
             ledger.settle(request("a"), says(b"committed"))
         with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
-            ledger.settle(request("b"), never)
+            ledger.settle(request("b"), says(b"in vain"))
     assert ledger.settle(request("a"), never).reply.answer == b"committed"
     assert ledger.standing("people").spent == 0.5
 
