@@ -42,7 +42,7 @@ FULL = {
     "a failover that not all follow, and a repeat": (Case(THREE, Faults(splits=1)), 150_000),
     "a failover that not all follow, and cut": (Case((THREE[0], ONE[0]), Faults(splits=1, cuts=1)), 480_000),
     "a failover, a seal fails": (Case(THREE, Faults(failovers=1, unsealed=1)), 330_000),
-    "a failover, and cut": (Case(THREE, Faults(failovers=1, cuts=1)), 850_000),
+    "a failover, and cut": (Case(THREE, Faults(failovers=1, cuts=1)), 740_000),
     "a failover, and a crash": (Case(THREE, Faults(failovers=1, crashes=1)), 900_000),
 }
 LARGEST = {
