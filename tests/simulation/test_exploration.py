@@ -46,7 +46,7 @@ FULL = {
     "a failover, and a crash": (Case(THREE, Faults(failovers=1, crashes=1)), 900_000),
 }
 LARGEST = {
-    "two failovers": (Case(THREE, Faults(failovers=2, lag=1)), 1_200_000),
+    "two failovers": (Case(THREE, Faults(failovers=2, lag=1)), 1_000_000),
     "two data sets, a failover, and a crash": (Case(MORE, Faults(failovers=1, crashes=1)), 2_100_000),
     "a failover, cut, and a crash": (
         Case((THREE[0], ONE[0]), Faults(failovers=1, cuts=1, crashes=1)),
