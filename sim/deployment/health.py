@@ -19,15 +19,18 @@ class HealthError(UserError):
     """A service that cannot be asked. Its text is one line."""
 
 
-def is_serving(policy: Path, seconds: float) -> bool:
+def is_serving(policy: Path, seconds: float, listen: str | None = None) -> bool:
     """Ask the service of a policy, with compliance's own certificate, on this machine; wait so long for an answer.
 
     The policy is read for its address and its credentials alone; the service checks the rest when it starts. Raises
-    HealthError if it does not say where to ask, and CredentialsError.
+    HealthError if it does not say where to ask, and CredentialsError. `listen` is where it listens, if not there.
     """
     try:
         place = toml.read(policy)["deployment"]
-        (host, _, port), folder = str(place["listen"]).rpartition(":"), policy.parent / str(place["credentials"])
+        (host, _, port), folder = (
+            str(listen or place["listen"]).rpartition(":"),
+            policy.parent / str(place["credentials"]),
+        )
     except (OSError, UnicodeDecodeError, toml.TomlError) as error:
         raise HealthError(f"{policy}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except (KeyError, TypeError):

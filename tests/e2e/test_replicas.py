@@ -257,6 +257,14 @@ def test_a_database_that_cannot_be_is_one_line_and_status_2(tmp_path: Path, ledg
     assert "s3cret" not in line
 
 
+def test_the_health_of_each_service_can_be_asked(deployment: Deployment, second: str) -> None:
+    policy = deployment.folder / "policy.toml"
+    with deployment.served("--listen", second):
+        for address, said in ((second, "serving\n"), (deployment.address, "not serving\n")):
+            asked = fairwall("deploy", "health", "--policy", policy, "--listen", address)
+            assert (asked.stdout, asked.returncode) == (said, said.startswith("not"))
+
+
 def test_where_to_listen_may_be_said_at_the_start(deployment: Deployment) -> None:
     with deployment.started("--listen", "nowhere") as process:
         assert process.wait(60) == 2

@@ -50,10 +50,13 @@ def check(
 def health(
     policy: Annotated[Path, typer.Option(help="The policy of the service, a TOML file.", metavar="FILE")],
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to wait for an answer.")] = 5.0,
+    listen: Annotated[
+        str | None, typer.Option(help="Where it listens, if not where the policy says.", metavar="HOST:PORT")
+    ] = None,
 ) -> None:
     """Ask whether a policy's service can work. Status 0 if so, else 1."""
     from sim.deployment.health import is_serving
 
-    serving = is_serving(policy, seconds)
+    serving = is_serving(policy, seconds, listen)
     typer.echo("serving" if serving else "not serving")
     raise typer.Exit(0 if serving else 1)
