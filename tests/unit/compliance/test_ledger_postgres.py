@@ -153,6 +153,23 @@ def test_a_day_is_full_while_an_answer_is_computed(ledger: Ledger, reopen: Calla
     assert ledger.entries("people") == ()
 
 
+def test_an_id_is_not_used_for_two_data_sets_at_once(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    """Nor where the developer's turn was lost: nobody holds both chains."""
+    other = reopen()
+    other._store.turn = lambda _: nullcontext()  # type: ignore[method-assign]
+
+    def overtaken(_: tuple[bytes, ...]) -> Reply:
+        other.settle(request(dataset="others"), says(b"first"))
+        return Reply(b"second")
+
+    with pytest.raises(LedgerUnavailable, match="another service wrote it at the same time: send the request again"):
+        ledger.settle(request(), overtaken)
+    with pytest.raises(Refusal) as refused:
+        ledger.settle(request(), never)
+    assert refused.value.reason == REASON_REQUEST_ID_REUSED
+    assert [ledger.standing(name).spent for name in DATA] == [0.0, 0.25]
+
+
 def test_what_another_service_set_and_admitted_holds(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
     other = reopen()
     ledger.set_budget("new", Neighbours.A_FLIP, Budget(1.0))
