@@ -20,7 +20,7 @@ from compliance.ledger import postgres as store
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.copies import back_up, restore
 from compliance.ledger.entries import Entry, LedgerError, Reply, Request, Room, Served, Terms
-from compliance.ledger.head import Head, Seal
+from compliance.ledger.head import Head, Seal, SealError
 from compliance.ledger.head_table import SealTable
 from compliance.ledger.place import inspect
 from compliance.ledger.store import LedgerUnavailable
@@ -269,6 +269,18 @@ def test_a_seal_that_comes_too_late_is_refused(kind: str, seal: Seal, url: str) 
         assert place.read() == next_one
     if isinstance(place, SealTable):
         with place._open() as db:
+            db.close()
+
+
+def test_a_head_in_a_table_that_was_changed_is_refused(url: str) -> None:
+    place, other = SealTable(url, KEY).of("people"), SealTable(url, b"another").of("people")
+    place.write(Head(5, b"5"))
+    assert (place.read(), place.of("others").read(), other.read()) == (Head(5, b"5"), None, None)
+    run(url, "UPDATE fairwall_heads.heads SET sequence = 4")
+    with pytest.raises(SealError, match="not sealed with this key: put back"):
+        place.read()
+    for each in (place, other):
+        with each._open() as db:
             db.close()
 
 
