@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from tests import history, postgres
-from tests.loans import CHARGE, PLENTY, Deployment, _free_port, ask
+from tests.loans import CHARGE, PLENTY, Deployment, free_port, ask
 
 DEVELOPERS = ("alice", "bob", "carol", "dave")
 PROGRAMS = 2
@@ -163,7 +163,7 @@ class Replicas:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)  # noqa: S311
-        self.addresses = (self.deployment.address, f"127.0.0.1:{_free_port()}")
+        self.addresses = (self.deployment.address, f"127.0.0.1:{free_port()}")
 
     @property
     def server(self) -> postgres.Server:

@@ -115,6 +115,8 @@ def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -
     for name in (place, *_beside(place)) if isinstance(place, Path) else ():
         if name.exists() and (name != place or name.stat().st_size):
             raise LedgerError(f"{name}: is there, and is never overwritten: move it away first")
+    if isinstance(place, Path):
+        seal.read()  # first: another key is not the copy's fault
     (found,) = _genuine(copy, seal)
     with ExitStack() as opened:
         store = None if isinstance(place, Path) else opened.enter_context(closing(open_store(place)))

@@ -62,13 +62,13 @@ def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
 def test_another_ball_is_convicted(ball: Ball, twin: str) -> None:
     match twin:
         case "none":
-            drawn = np.zeros((300, len(ball.reaches), ball.groups))
+            drawn = np.zeros((900, len(ball.reaches), ball.groups))
         case "apart":
-            each = [ball_noise(Seeded(RNG), replace(ball, reaches=(reach,)), 300) for reach in ball.reaches]
+            each = [ball_noise(Seeded(RNG), replace(ball, reaches=(reach,)), 900) for reach in ball.reaches]
             drawn = np.concatenate(each, axis=1)
         case _:
             factor = 2.0 if twin == "half" else 0.5
-            drawn = ball_noise(Seeded(RNG), replace(ball, rate=factor * ball.rate), 300)
+            drawn = ball_noise(Seeded(RNG), replace(ball, rate=factor * ball.rate), 900)
     rows, sizes = of_ball(ball, drawn)
     with pytest.raises(Violation):
         law.require_noise(2 * np.append(rows, sizes) - 1)
