@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from tests import history, postgres
-from tests.loans import CHARGE, PLENTY, Deployment, free_port, ask
+from tests.loans import CHARGE, PLENTY, Deployment, ask, free_port
 
 DEVELOPERS = ("alice", "bob", "carol", "dave")
 PROGRAMS = 2
