@@ -13,7 +13,7 @@ from compliance.ledger import Ledger, postgres
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.entries import Account, LedgerError, Served
 from compliance.ledger.head import load_key
-from compliance.ledger.place import Place, inspect, open_seal
+from compliance.ledger.place import Place, inspect, open_seal, shown
 
 LOG = logging.getLogger(__name__)
 
@@ -46,11 +46,6 @@ def open_ledger(policy: Policies, data: Sequence[Data]) -> Ledger:
 def folders_of(place: DeploymentSection) -> list[Path]:
     """List the folders that hold the ledger and its head: none of what is in a database."""
     return [kept.parent for kept in (place.ledger, place.seal) if isinstance(kept, Path)]
-
-
-def shown(place: Place) -> str:
-    """Return where a ledger or its head is kept as messages show it."""
-    return postgres.shown(place) if isinstance(place, str) else str(place)
 
 
 def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
@@ -91,11 +86,11 @@ def check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
     """Tell a ledger that is begun from one that is lost: only the first has a budget of which nothing is spent."""
     ledger, head = shown(place.ledger), shown(place.seal)
     has_key = key.exists()
-    sealed = open_seal(place.seal, load_key(key) if has_key else b"").exists()
-    if not has_key and (sealed or _is_begun(place.ledger)):
+    sealed, begun = open_seal(place.seal, load_key(key) if has_key else b"").exists(), _is_begun(place.ledger)
+    if not has_key and (sealed or begun):
         raise LedgerError(f"{key}: is missing, with which {ledger} and its head {head} were made: bring it back")
-    written = _is_begun(place.ledger) and any(each.records for each in inspect(place.ledger))
-    empty = not sealed and not written
+    # A long ledger takes a while to read: only where no head tells that it holds something.
+    empty = not sealed and not (begun and any(each.records for each in inspect(place.ledger)))
     if empty and has_key and not new:
         raise LedgerError(
             f"{ledger}: the ledger and its head {head} are gone, but there is {key}, which is made with "

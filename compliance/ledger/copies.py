@@ -17,8 +17,7 @@ from urllib.parse import quote
 from compliance.ledger.accountant import Loss
 from compliance.ledger.entries import LOST, Entry, LedgerError, Record, Reply, Request, link, mac
 from compliance.ledger.head import AnySeal, Head, sync_folder
-from compliance.ledger.place import Inspection, Place, inspect, open_store, reading
-from compliance.ledger.postgres import shown
+from compliance.ledger.place import Inspection, Place, inspect, open_store, reading, shown
 from compliance.ledger.sqlite import CHAIN, SqliteStore
 from compliance.ledger.store import Store
 
@@ -149,8 +148,7 @@ def _genuine(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:
 
 
 def _named(place: Place, chain: str) -> str:
-    name = shown(place) if isinstance(place, str) else str(place)
-    return f"{name}: data set {chain}" if chain else name
+    return f"{shown(place)}: data set {chain}" if chain else shown(place)
 
 
 def _holds(found: Inspection, head: Head) -> bool:

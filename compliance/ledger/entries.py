@@ -389,6 +389,32 @@ def record_of(table: str, row: tuple[Any, ...]) -> Record:
         raise LedgerError(f"a record was changed ({error}): bring back an untouched copy of the ledger") from error
 
 
+def entry_of(row: tuple[Any, ...]) -> Entry:
+    """Read a charge; LedgerError as `record_of`."""
+    found = record_of("entries", row)
+    assert isinstance(found, Entry)
+    return found
+
+
+def table_of(record: Record) -> str:
+    """Name the one of the `TABLES` that keeps a record."""
+    (table,) = (name for name, kind in TABLES.items() if type(record) is kind)
+    return table
+
+
+def taken_out(sequence: int) -> LedgerError:
+    """Say that a record is not there which another one is chained to."""
+    return LedgerError(f"record {sequence} was taken out: bring back an untouched copy of the ledger")
+
+
+def another_format(written: object, read: int) -> LedgerError:
+    """Say that a store is laid out as this fairwall does not know."""
+    return LedgerError(
+        f"it is of format {written}, and this fairwall reads format {read}: use the one that wrote it, or begin "
+        "another ledger with what is left of the budget"
+    )
+
+
 def _terms_of(row: tuple[Any, ...]) -> Terms:
     _check_types(row, _TERMS_TYPES)
     sequence, dataset, developer, neighbours, rule, epsilon, delta, data, at, chain, mac = row

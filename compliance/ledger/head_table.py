@@ -46,7 +46,6 @@ class _Connection:
         try:
             with self._lock, postgres.explained(postgres.shown(self._url)):
                 if self._db is None or postgres.is_over(self._db):
-                    postgres.check(self._url)
                     self._db = postgres.connect(self._url)
                     with self._db.transaction():
                         postgres.lock_all(self._db)
@@ -101,10 +100,8 @@ class SealTable:
         """Refuse to keep heads on the server that has the ledger, or a copy of it: both would be restored together."""
         found = []
         for url in (ledger, self.url):
-            with postgres.explained(postgres.shown(url)):
-                postgres.check(url)
-                with closing(postgres.connect(url)) as db:
-                    found.append(db.execute("SELECT system_identifier FROM pg_control_system()").fetchone())
+            with postgres.explained(postgres.shown(url)), closing(postgres.connect(url)) as db:
+                found.append(db.execute("SELECT system_identifier FROM pg_control_system()").fetchone())
         if found[0] == found[1]:
             raise LedgerError(
                 f"{self.path}: is on the ledger's server, and would be restored with it: keep the head elsewhere"

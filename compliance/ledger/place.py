@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from compliance.ledger import postgres
 from compliance.ledger.entries import Books, LedgerError, Record
 from compliance.ledger.head import AnySeal, Seal
 from compliance.ledger.store import Session, Store
@@ -18,12 +19,20 @@ SCHEME = "postgresql://"
 """How the URL of a database begins."""
 
 
+def is_database(text: str) -> bool:
+    """Say whether a text names a database, and not a file."""
+    return text.startswith(SCHEME)
+
+
+def shown(place: Place) -> str:
+    """Return a place as messages show it: of a database without what is nobody's to read."""
+    return postgres.shown(place) if isinstance(place, str) else str(place)
+
+
 def open_store(place: Place | None) -> Store:
     """Open a ledger's store, and lay it out if it is new; one in memory for None."""
     if isinstance(place, str):
-        from compliance.ledger.postgres import PostgresStore
-
-        return PostgresStore(place)
+        return postgres.PostgresStore(place)
     from compliance.ledger.sqlite import SqliteStore
 
     return SqliteStore(place)
@@ -41,8 +50,6 @@ def open_seal(place: Place, key: bytes) -> AnySeal:
 def reading(place: Place) -> AbstractContextManager[Session]:
     """Read a store as it is at one moment, without changing it, also while a service uses it."""
     if isinstance(place, str):
-        from compliance.ledger import postgres
-
         return postgres.reading(place)
     from compliance.ledger import sqlite
 

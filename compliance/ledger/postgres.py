@@ -22,7 +22,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from compliance.ledger.entries import COLUMNS, TABLES, Entry, LedgerError, Record, columns_of, record_of
+from compliance.ledger.entries import (
+    COLUMNS,
+    TABLES,
+    Entry,
+    LedgerError,
+    Record,
+    another_format,
+    columns_of,
+    entry_of,
+    record_of,
+    table_of,
+    taken_out,
+)
 from compliance.ledger.head import Head
 from compliance.ledger.store import LedgerUnavailable
 
@@ -122,23 +134,22 @@ class PostgresSession:
 
     def append(self, chain: str, record: Record) -> None:
         row = (chain, *columns_of(record), record.chain, record.mac)
-        (table,) = (name for name, kind in TABLES.items() if type(record) is kind)
-        self._db.execute(f"INSERT INTO fairwall.{table} VALUES ({', '.join(['%s'] * len(row))})", row)  # noqa: S608
+        self._db.execute(f"INSERT INTO fairwall.{table_of(record)} VALUES ({', '.join(['%s'] * len(row))})", row)  # noqa: S608
 
     def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
         where = " WHERE developer = %s AND request_id = %s"
         row = self._db.execute(_ENTRIES.replace(" FROM", ", line FROM") + where, (developer, request_id)).fetchone()
         if row is None:
             return None
-        entry = _entry(row[:-1])
+        entry = entry_of(row[:-1])
         before = self._db.execute(_CHAIN, {"line": row[-1], "n": entry.sequence - 1}).fetchone()
         if before is None:
-            raise LedgerError(f"record {entry.sequence - 1} was taken out: bring back an untouched copy of the ledger")
+            raise taken_out(entry.sequence - 1)
         return entry, before[0]
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         rows = self._db.execute(_ENTRIES + " WHERE line = %s AND dataset = %s ORDER BY sequence", (dataset, dataset))
-        return tuple(map(_entry, rows))
+        return tuple(map(entry_of, rows))
 
     def answered(self, developer: str, after: float, before: float, most: int) -> int:
         among = "SELECT 1 FROM fairwall.entries WHERE developer = %s AND time > %s AND time < %s LIMIT %s"
@@ -178,7 +189,6 @@ class PostgresStore:
         self._turns: psycopg.Connection[tuple[Any, ...]] | None = None
         self._turns_lock = threading.Lock()
         with explained(self.name):
-            check(url)
             db = connect(url)
             try:
                 _lay_out(db)
@@ -273,21 +283,17 @@ class PostgresStore:
 @contextmanager
 def reading(url: str) -> Iterator[PostgresSession]:
     """Read a database as it is at one moment, as of `compliance.ledger.place.reading`."""
-    with explained(shown(url)):
-        check(url)
-        with contextlib.closing(_opened(url)) as db:
-            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            if not _is_laid_out(db):
-                raise LedgerError("it is not a ledger: name the service's database")
-            yield PostgresSession(db)
+    with explained(shown(url)), contextlib.closing(_opened(url)) as db:
+        db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if not _is_laid_out(db):
+            raise LedgerError("it is not a ledger: name the service's database")
+        yield PostgresSession(db)
 
 
 def has_begun(url: str) -> bool:
     """Say whether a database holds a ledger with a chain. LedgerError, LedgerUnavailable as `reading`."""
-    with explained(shown(url)):
-        check(url)
-        with contextlib.closing(_opened(url)) as db:
-            return _is_laid_out(db) and bool(PostgresSession(db).chains())
+    with explained(shown(url)), contextlib.closing(_opened(url)) as db:
+        return _is_laid_out(db) and bool(PostgresSession(db).chains())
 
 
 def check(url: str) -> None:
@@ -402,6 +408,7 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 def _opened(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     import psycopg
 
+    check(url)
     own = parse_qs(urlsplit(url).query)
     limits = {"connect_timeout": _SECONDS, "tcp_user_timeout": 1000 * _SECONDS, "application_name": "fairwall"}
     wanted: dict[str, Any] = {name: value for name, value in limits.items() if name not in own}
@@ -436,10 +443,7 @@ def _is_laid_out(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
         return False
     row: Sequence[Any] = db.execute("SELECT format FROM fairwall.format").fetchone() or (None,)
     if row[0] != _FORMAT:
-        raise LedgerError(
-            f"it is of format {row[0]}, and this fairwall reads format {_FORMAT}: use the one that wrote it, or begin "
-            "another ledger with what is left of the budget"
-        )
+        raise another_format(row[0], _FORMAT)
     return True
 
 
@@ -457,12 +461,6 @@ def is_over(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
     if poll.poll(0):
         db.close()
     return bool(db.closed)
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    found = record_of("entries", row)
-    assert isinstance(found, Entry)
-    return found
 
 
 def _number(*what: str) -> int:

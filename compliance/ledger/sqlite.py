@@ -12,9 +12,20 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any
 
-from compliance.ledger.entries import COLUMNS, TABLES, Entry, LedgerError, Record, columns_of, record_of
+from compliance.ledger.entries import (
+    COLUMNS,
+    TABLES,
+    Entry,
+    LedgerError,
+    Record,
+    another_format,
+    columns_of,
+    entry_of,
+    record_of,
+    table_of,
+    taken_out,
+)
 from compliance.ledger.head import Head, sync_folder
 from compliance.ledger.store import LedgerUnavailable
 
@@ -95,22 +106,21 @@ class SqliteSession:
 
     def append(self, chain: str, record: Record) -> None:
         row = (*columns_of(record), record.chain, record.mac)
-        (table,) = (name for name, kind in TABLES.items() if type(record) is kind)
-        self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+        self._db.execute(f"INSERT INTO {table_of(record)} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
 
     def find(self, developer: str, request_id: str) -> tuple[Entry, bytes] | None:
         row = self._db.execute(_ENTRIES + " WHERE developer = ? AND request_id = ?", (developer, request_id)).fetchone()
         if row is None:
             return None
-        entry = _entry(row)
+        entry = entry_of(row)
         before = self._db.execute(_CHAIN, {"n": entry.sequence - 1}).fetchone()
         if before is None:
-            raise LedgerError(f"record {entry.sequence - 1} was taken out: bring back an untouched copy of the ledger")
+            raise taken_out(entry.sequence - 1)
         return entry, bytes(before[0])
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         rows = self._db.execute(_ENTRIES + " WHERE dataset = ? ORDER BY sequence", (dataset,))
-        return tuple(map(_entry, rows))
+        return tuple(map(entry_of, rows))
 
     def answered(self, developer: str, after: float, before: float, most: int) -> int:
         among = "SELECT 1 FROM entries WHERE developer = ? AND time > ? AND time < ? LIMIT ?"
@@ -228,12 +238,6 @@ def connect(path: Path | None) -> sqlite3.Connection:
     return db
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
-    found = record_of("entries", row)
-    assert isinstance(found, Entry)
-    return found
-
-
 def _log_ahead(db: sqlite3.Connection) -> None:
     """Have writes go to a log first. It is set once for a file, and while another sets it SQLite does not wait."""
     until = time.monotonic() + _BUSY_SECONDS
@@ -256,7 +260,4 @@ def _check_format(db: sqlite3.Connection) -> None:
     if written in _EXTENSIONS:
         raise LedgerError(f"it is of format {written}: start this fairwall's service, which makes it format {_FORMAT}")
     if written != _FORMAT:
-        raise LedgerError(
-            f"it is of format {written}, and this fairwall reads format {_FORMAT}: use the one that wrote it, or begin "
-            "another ledger with what is left of the budget"
-        )
+        raise another_format(written, _FORMAT)

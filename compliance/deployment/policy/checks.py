@@ -25,9 +25,8 @@ from compliance.deployment.policy.schema import (
     PolicyError,
     ReleaseSection,
 )
-from compliance.ledger import postgres
 from compliance.ledger.accountant import Budget, Rule
-from compliance.ledger.place import SCHEME
+from compliance.ledger.place import is_database, shown
 from compliance.mechanisms import Mechanism
 from compliance.mechanisms.mechanism import candidates
 from fairwall.laws.local import LocalPrivacyError
@@ -90,7 +89,7 @@ def check_change(before: Policies, after: Policies) -> None:
 
 
 def _shown(value: object) -> str:
-    text = repr(postgres.shown(value) if isinstance(value, str) and value.startswith(SCHEME) else value)
+    text = repr(shown(value) if isinstance(value, str) and is_database(value) else value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}... of {len(text):,} characters"
 
 

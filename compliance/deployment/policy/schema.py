@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from compliance.answers.exposure import limited
 from compliance.ledger import postgres
 from compliance.ledger.entries import UNIT_EPSILON, LedgerError
-from compliance.ledger.place import SCHEME, Place
+from compliance.ledger.place import SCHEME, Place, is_database
 from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
 from compliance.mechanisms.bounding import Bounding, bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
@@ -66,7 +66,7 @@ def _file(path: Path) -> Path:
 
 def _place(value: object, info: ValidationInfo) -> Place:
     """Read where a ledger or its heads are kept: a file, or a database."""
-    if isinstance(value, str) and value.startswith(SCHEME):
+    if isinstance(value, str) and is_database(value):
         try:
             postgres.check(value)
         except LedgerError as error:

@@ -81,9 +81,9 @@ app.command()(restore)
 
 
 def _place(file: str) -> Path | str:
-    from compliance.ledger.place import SCHEME
+    from compliance.ledger.place import is_database
 
-    return file if file.startswith(SCHEME) else Path(file)
+    return file if is_database(file) else Path(file)
 
 
 def _table(title: str, names: Sequence[str], *, of_records: bool = False) -> Table:

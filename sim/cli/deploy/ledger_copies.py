@@ -40,8 +40,8 @@ def restore(
     ] = None,
 ) -> None:
     """Put a copy in the place of a ledger that was lost. The service must not be running."""
-    from compliance.deployment.ledger import shown
     from compliance.ledger.copies import restore as put_back
+    from compliance.ledger.place import shown
 
     losses = dict(map(_loss, lost or ()))
     place = place_of(policy)
