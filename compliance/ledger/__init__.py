@@ -208,9 +208,9 @@ class Ledger:
     def admitted(self) -> bytes | None:
         """Return the digest of the policy that is in force; None if none was admitted."""
         for name in tuple(self._chains):
-            with self._held(name) as held:
-                if held.books.admission is not None:
-                    return held.books.admission.policy
+            with self._read(name) as read:
+                if read.books.admission is not None:
+                    return read.books.admission.policy
         return None
 
     def newer_than(self, policy: bytes) -> bytes | None:
@@ -251,10 +251,10 @@ class Ledger:
         LedgerError, LedgerUnavailable
         """
         journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
-        with self._held(request.dataset) as held:
-            if not _is_day_full(held, request.developer, room.answers_a_day):
+        with self._read(request.dataset) as read:
+            if not _is_day_full(read, request.developer, room.answers_a_day):
                 return None
-            entry = self._find(held, request)
+            entry = self._find(read, request)
         if entry is None:
             raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
         return entry
@@ -341,8 +341,8 @@ class Ledger:
 
     def standing(self, dataset: str, developer: str = "") -> Standing:
         """Return how a data set stands, or a developer on it, the charges of other processes counted too."""
-        with self._held(dataset) as held:
-            return held.books.standing(dataset, developer)
+        with self._read(dataset) as read:
+            return read.books.standing(dataset, developer)
 
     def remaining(self, dataset: str, developer: str) -> float:
         """Return the epsilon that a developer could be charged yet when the ledger was last looked at, by any call."""
@@ -354,13 +354,13 @@ class Ledger:
 
     def facts(self, dataset: str, developer: str) -> tuple[bytes, ...]:
         """Return the facts that a developer's charges on a data set have paid for, in order."""
-        with self._held(dataset) as held:
-            return held.books.facts(dataset, developer)
+        with self._read(dataset) as read:
+            return read.books.facts(dataset, developer)
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """Return what was charged to a data set, in order."""
-        with self._held(dataset) as held:
-            return held.session.entries(dataset)
+        with self._read(dataset) as read:
+            return read.session.entries(dataset)
 
     def _set_budget(self, account: Account) -> bool:
         """Set a budget; or, where there is none to record it on, begin its chain, and return False."""
@@ -512,6 +512,16 @@ class Ledger:
                 yield _Held(session, chain), sealed.sequence
             else:
                 yield None, 0
+
+    @contextmanager
+    def _read(self, dataset: str) -> Iterator[_Held]:
+        """Read a data set's chain as it is sealed, and keep nobody from it; held, if it is not sealed yet."""
+        with self._seen(dataset) as (seen, sealed):
+            if seen is not None and sealed == seen.books.head.sequence:
+                yield seen
+                return
+        with self._held(dataset) as held:
+            yield held
 
     @contextmanager
     def _all_held(self) -> Iterator[tuple[Session, list[_Held]]]:
