@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 POLICY = """
@@ -61,3 +65,17 @@ def lay_out(
     (folder / "people.csv").write_text("\n".join(["group,outcome,row", *rows]) + "\n")
     shares = (f"\n[developers.{name}]\nepsilon = 1000000.0\n{more}" for name, more in developers.items())
     (folder / "policy.toml").write_text(POLICY.format(mechanism=mechanism, queries_max=queries_max) + "".join(shares))
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a deployment that is laid out; its address."""
+    command = [sys.executable, "-I", "-m", "compliance", "--policy", str(folder / "policy.toml")]
+    with (folder / "log").open("a") as log:
+        service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert service.stdout is not None
+    try:
+        yield json.loads(service.stdout.readline())["address"]
+    finally:
+        service.terminate()
+        service.wait()

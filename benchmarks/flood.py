@@ -17,14 +17,12 @@ from another machine:
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import resource
 import socket
 import ssl
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -37,7 +35,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from bench_deployment import lay_out
+from bench_deployment import lay_out, serving
 from short import parsed
 
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
@@ -173,21 +171,6 @@ def flooding(name: str, folder: Path, address: str) -> Iterator[None]:
         process.kill()
 
 
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Serve the deployment; its address."""
-    lay_out(folder, PEOPLE, "laplace", 100, DEVELOPERS, strangers=["carol"])
-    command = [sys.executable, "-I", "-m", "compliance", "--policy", str(folder / "policy.toml")]
-    with (folder / "log").open("w") as log:
-        service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert service.stdout is not None
-    try:
-        yield json.loads(service.stdout.readline())["address"]
-    finally:
-        service.terminate()
-        service.wait()
-
-
 def waits(folder: Path, address: str, calls: int) -> list[float]:
     """Ask one query after the other; how long each took, in milliseconds."""
     batch = np.random.default_rng(0).random((MODELS, PEOPLE))
@@ -212,6 +195,7 @@ def main() -> None:
     took: dict[str, list[float]] = {"alone": [], **{name: [] for name in FLOODS}}
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         folder = Path(name)
+        lay_out(folder, PEOPLE, "laplace", 100, DEVELOPERS, strangers=["carol"])
         address = running.enter_context(serving(folder))
         waits(folder, address, 5)
         for number in range(asked.rounds):

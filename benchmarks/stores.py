@@ -17,9 +17,7 @@ the same one: from the moment that a transaction has its chain to the end of its
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -30,7 +28,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
-from bench_deployment import lay_out
+from bench_deployment import lay_out, serving
 from short import parsed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -45,20 +43,6 @@ from tests import postgres
 
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0
 DEVELOPERS = ("alice", "bob", "carol", "dan")
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Serve a deployment on a port of the system's choice; its address."""
-    command = [sys.executable, "-m", "compliance", "--policy", str(folder / "policy.toml")]
-    with (folder / "log").open("a") as log:
-        service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder)
-    assert service.stdout is not None
-    try:
-        yield json.loads(service.stdout.readline())["address"]
-    finally:
-        service.terminate()
-        service.wait()
 
 
 def rate(folder: Path, addresses: list[str], developers: tuple[str, ...], answers: int) -> float:

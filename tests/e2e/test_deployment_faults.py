@@ -38,6 +38,7 @@ from fairwall.rpc.quota import Quota
 from sim.play.faults import Proxy
 from sim.play.keys import mint
 from sim.scenarios.scenario import Fault, FaultKind
+from tests import disks
 from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask, is_ready
 
 CLOCK = """
@@ -329,11 +330,8 @@ def mount(*arguments: str) -> None:
 @pytest.fixture(params=["ledger", "seal"])
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Mount a disk where a deployment keeps its ledger, or where it keeps the sealed head."""
-    place = tmp_path / str(request.param)
-    place.mkdir(mode=0o700)
-    mount("-t", "tmpfs", "-o", "size=8m,mode=700", "none", str(place))
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+    with disks.small_disk(tmp_path / str(request.param), "8m") as disk:
+        yield disk
 
 
 def assert_soon(what: Callable[[], bool]) -> None:

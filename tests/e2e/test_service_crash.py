@@ -33,6 +33,7 @@ from fairwall.rpc.errors import reason_of
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.error_pb2 import Reason
 from sim.play.keys import mint
+from tests import disks
 from tests.loans import CHARGE, DEVELOPERS, PLENTY, Deployment, ask, is_ready
 
 LAST = 40
@@ -224,15 +225,8 @@ def test_the_service_killed_500_times_loses_no_charge_and_answers_nothing_twice(
 @pytest.fixture(params=["ledger", "seal"])
 def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Mount a disk of one mebibyte where a deployment keeps its ledger, or where it keeps the sealed head."""
-    disk = tmp_path / str(request.param)
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", disk], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"no right to mount a small disk here: {mounted.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)  # a test that fails leaves files open
+    with disks.small_disk(tmp_path / str(request.param)) as disk:
+        yield disk
 
 
 @pytest.mark.check

@@ -32,6 +32,7 @@ from fairwall.laws.group_tables import compared, p_values, worst_pair
 from fairwall.laws.groups import noise_rate
 from fairwall.laws.shares import Shares
 from fairwall.rpc.arrays import from_message
+from tests.silent_noise import SILENT
 
 FALSE_ALARM = 1e-7
 DECISIONS = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
@@ -155,19 +156,6 @@ def test_a_draw_of_many_models_takes_no_second() -> None:
 
 
 # What it costs --------------------------------------------------------------------------------------------------------
-
-
-class Silent:
-    """Noise that is none, and is kept."""
-
-    def laplace(self, values: NDArray[np.float64], _scale: float, _step: float) -> NDArray[np.float64]:
-        return np.zeros_like(values)
-
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.ones(exponents.shape, np.bool_)
-
-
-SILENT: Any = Silent()
 
 
 def batches(n: int) -> Iterator[tuple[tuple[str, ...], NDArray[np.float64]]]:

@@ -31,24 +31,12 @@ from fairwall.rpc.arrays import from_message
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.datasets import SHIPPED
+from tests.silent_noise import SILENT
 
 FALSE_ALARM = 1e-7
 GROUPS = 3
 DECISIONS = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 SCORES = ("mean_score", "scoring_rate")
-
-
-class Silent:
-    """Noise that is none, and is kept: what is released is exact, and says what noise there would have been."""
-
-    def laplace(self, values: NDArray[np.float64], _scale: float, _step: float) -> NDArray[np.float64]:
-        return np.zeros_like(values)
-
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.ones(exponents.shape, np.bool_)
-
-
-SILENT: Any = Silent()
 
 
 def people_of(cells: Any, labels: Any, groups: int = GROUPS) -> Grouped:

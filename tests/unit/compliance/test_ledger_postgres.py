@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ from compliance.ledger.place import inspect
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_QUOTA_EXHAUSTED, REASON_REQUEST_ID_REUSED
-from tests import postgres
+from tests import disks, postgres
 
 KEY = bytes(32)
 DATA = ("people", "others")
@@ -469,40 +468,30 @@ def test_a_standby_is_refused_and_one_that_lags_is_when_it_is_promoted(tmp_path:
 
 def test_a_full_disk_of_the_server_refuses_says_why_and_loses_nothing(tmp_path: Path) -> None:
     server = postgres.begin()
-    disk = server.folder / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size=17m,mode=700,uid={server.folder.stat().st_uid}", "none", disk],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
-        postgres.remove(server)
-        pytest.skip("no right to mount a small disk here")
     try:
-        run(server.url(), f"CREATE TABLESPACE small LOCATION '{disk}'")
-        run(server.url(), "CREATE DATABASE small TABLESPACE small")
-        ledger = Ledger(server.url("small"), Seal(tmp_path / "head", KEY))
-        ledger.set_budget("people", Neighbours.A_FLIP, Budget(1000.0))
-        ledger.allocate("people", "ann", 1000.0)
-        ballast = disk / "ballast"
-        ballast.write_bytes(bytes(3 << 20))
-        answered, refused = {}, []
-        for i in range(60):
-            try:
-                answered[str(i)] = ledger.settle(request(str(i)), lambda _: Reply(os.urandom(500_000)))
-            except LedgerUnavailable as error:
-                refused.append(str(error))
-        assert answered
-        assert refused
-        assert all("No space left" in said for said in refused)
-        ballast.unlink()
-        assert ledger.standing("people").spent == 0.25 * len(answered)
-        assert all(ledger.settle(request(name), never) == entry for name, entry in answered.items())
-        ledger.close()
+        with disks.small_disk(server.folder / "disk", "17m", server.folder.stat().st_uid) as disk:
+            run(server.url(), f"CREATE TABLESPACE small LOCATION '{disk}'")
+            run(server.url(), "CREATE DATABASE small TABLESPACE small")
+            ledger = Ledger(server.url("small"), Seal(tmp_path / "head", KEY))
+            ledger.set_budget("people", Neighbours.A_FLIP, Budget(1000.0))
+            ledger.allocate("people", "ann", 1000.0)
+            ballast = disk / "ballast"
+            ballast.write_bytes(bytes(3 << 20))
+            answered, refused = {}, []
+            for i in range(60):
+                try:
+                    answered[str(i)] = ledger.settle(request(str(i)), lambda _: Reply(os.urandom(500_000)))
+                except LedgerUnavailable as error:
+                    refused.append(str(error))
+            assert answered
+            assert refused
+            assert all("No space left" in said for said in refused)
+            ballast.unlink()
+            assert ledger.standing("people").spent == 0.25 * len(answered)
+            assert all(ledger.settle(request(name), never) == entry for name, entry in answered.items())
+            ledger.close()
+            server.stop()
     finally:
-        server.stop()
-        subprocess.run(["umount", "--lazy", disk], check=True)
         postgres.remove(server)
 
 

@@ -8,7 +8,6 @@ import math
 import os
 import shutil
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +28,7 @@ from compliance.ledger.sqlite import SqliteSession
 from compliance.ledger.store import LedgerUnavailable
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
-from tests import postgres
+from tests import disks, postgres
 
 KEY = bytes(32)
 
@@ -776,15 +775,8 @@ def test_a_head_that_cannot_be_sealed_keeps_the_answer_back_and_nothing_is_lost(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of one mebibyte."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", disk], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"no right to mount a small disk here: {mounted.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)  # a test that fails leaves files open
+    with disks.small_disk(tmp_path / "disk") as disk:
+        yield disk
 
 
 @pytest.mark.parametrize("head_too", [False, True], ids=["the ledger's disk", "the head's disk too"])
