@@ -24,7 +24,7 @@ from compliance.deployment.ledger import IN_FORCE, agree
 from compliance.deployment.policy.checks import check_change
 from compliance.deployment.policy.loading import Data, load_all
 from compliance.deployment.policy.reading import read
-from compliance.deployment.policy.schema import Policies, PolicyError
+from compliance.deployment.policy.schema import Policies
 from compliance.deployment.running import Running
 from compliance.ledger import Ledger
 from compliance.ledger.entries import LedgerError
@@ -92,7 +92,8 @@ class Service:
         try:
             new = read(self.path, self.listen)
             if noticed not in (b"", new.digest):
-                raise PolicyError(f"{self.path}: {IN_FORCE.format(noticed.hex()[:12])}")
+                LOG.error("%s: nothing new is answered: %s", self.path, IN_FORCE.format(noticed.hex()[:12]))
+                return
             check_change(self.policy, new)
             credentials, revoked = credentials_of(new, self.deployed.revoked)
             data = load_all(new)
