@@ -176,6 +176,7 @@ def test_a_service_with_an_older_file_answers_nothing_new_and_says_why(deploymen
         ask(audits, "third")
 
 
+@pytest.mark.check
 def test_a_service_that_starts_with_an_older_file_does_not_put_it_in_force(deployment: Deployment, second: str) -> None:
     policy, older = deployment.folder / "policy.toml", deployment.folder / "older.toml"
     older.write_text(policy.read_text())
@@ -215,6 +216,7 @@ def test_health_follows_the_database_and_nothing_is_lost(tmp_path: Path, server:
     assert "Traceback" not in deployment.log
 
 
+@pytest.mark.check
 def test_heads_are_kept_in_another_database_but_not_on_the_same_server(
     tmp_path: Path, url: str, server: postgres.Server, second: str
 ) -> None:
@@ -257,6 +259,7 @@ def test_a_database_that_cannot_be_is_one_line_and_status_2(tmp_path: Path, ledg
     assert "s3cret" not in line
 
 
+@pytest.mark.check
 def test_the_health_of_each_service_can_be_asked(deployment: Deployment, second: str) -> None:
     policy = deployment.folder / "policy.toml"
     with deployment.served("--listen", second):
@@ -280,6 +283,7 @@ def command(*words: object) -> str:
     return done.stdout
 
 
+@pytest.mark.check
 def test_a_ledger_in_a_database_is_shown_exported_reported_copied_and_restored(
     deployment: Deployment, url: str, tmp_path: Path
 ) -> None:

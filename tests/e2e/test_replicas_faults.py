@@ -54,6 +54,7 @@ def test_two_services_under_300_faults(tmp_path: Path, budget: float) -> None:
 # A standby takes the server's place -----------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_a_standby_that_lags_is_refused_and_one_that_does_not_is_gone_on_with(tmp_path: Path) -> None:
     with replicas(tmp_path, seed=5) as both, both.deployment.client("alice", both.addresses) as audits:
         both.run(faults=0, requests=40)

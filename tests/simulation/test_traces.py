@@ -125,6 +125,7 @@ def test_a_run_is_one_that_the_model_allows(services: Services) -> None:
     assert sum(isinstance(event, Answered) for event in services.recorder.events) == 4 * 2 * BUDGET
 
 
+@pytest.mark.few(1)
 def test_a_run_in_which_much_goes_wrong_is_one_that_the_model_allows(services: Services) -> None:
     """Services end between two statements, seals fail, and a database's connections are cut, again and again."""
     services.recorder.often = 0.02

@@ -113,6 +113,7 @@ def sizes_apart(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.parametrize("source", ["system", "seeded", "twin"])
+@pytest.mark.few(4)
 def test_noise_has_its_law(ball: Ball, source: str) -> None:
     noise = System() if source == "system" else Seeded(np.random.default_rng(5))
     drawn = (sizes_apart if source == "twin" else ball_noise)(noise, ball, 6_000)
@@ -134,6 +135,7 @@ def test_what_is_simulated_is_what_is_drawn(ball: Ball) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.05, 1.0, 6.0])
+@pytest.mark.few(1)
 def test_sizes_and_variances_are_those_of_the_law(rate: float) -> None:
     ball = Ball(rate, 2, (1,) * 4)
     t = np.arange(4_000)

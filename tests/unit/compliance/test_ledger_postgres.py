@@ -432,6 +432,7 @@ def test_a_server_that_was_restarted_is_found_again(tmp_path: Path) -> None:
         ({"default_transaction_read_only": "on"}, "only to be read"),
     ],
 )
+@pytest.mark.few(2)
 def test_a_server_that_may_lose_what_it_committed_is_refused(
     tmp_path: Path, settings: dict[str, str], why: str
 ) -> None:
@@ -466,6 +467,7 @@ def test_a_standby_is_refused_and_one_that_lags_is_when_it_is_promoted(tmp_path:
         postgres.remove(primary)
 
 
+@pytest.mark.check
 def test_a_full_disk_of_the_server_refuses_says_why_and_loses_nothing(tmp_path: Path) -> None:
     server = postgres.begin()
     try:
