@@ -75,6 +75,7 @@ def test_an_answer_that_one_service_gave_the_other_gives_again(deployment: Deplo
     assert len(deployment.entries()) == 3
 
 
+@pytest.mark.check
 def test_developers_at_two_services_never_exceed_the_budget(deployment: Deployment, second: str) -> None:
     deployment.set_budget(20 * CHARGE)
     with deployment.served(), deployment.served("--listen", second), ThreadPoolExecutor(4) as threads:
@@ -199,6 +200,7 @@ def test_a_service_that_starts_with_an_older_file_does_not_put_it_in_force(deplo
 # The database ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_health_follows_the_database_and_nothing_is_lost(tmp_path: Path, server: postgres.Server, second: str) -> None:
     deployment = Deployment(tmp_path, server.url())
     with deployment.served(), deployment.served("--listen", second), deployment.client("alice") as audits:

@@ -124,6 +124,7 @@ def test_noise_has_its_law(ball: Ball, source: str) -> None:
 
 
 @pytest.mark.parametrize("ball", [*BALLS, Ball(1.0, 10, (1,) * 26), Ball(0.3, 4, (1, SCORE_REACH))])
+@pytest.mark.few(2)
 def test_what_is_simulated_is_what_is_drawn(ball: Ball) -> None:
     """Kolmogorov and Smirnov's test of one number of each row, and of their product."""
     simulated = ball.simulated(np.random.default_rng(6), 3_000, ball.reaches[-1])
