@@ -167,7 +167,6 @@ def test_q_of_two_coordinates_in_stairs_is_the_quantile_of_draws(sides: int, eps
 @pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [3.0, 5.0])
 @pytest.mark.parametrize("later", [False, True])
-@pytest.mark.few(2)
 def test_intervals_hold_where_groups_are_small_and_gaps_large(epsilon: float, later: bool) -> None:
     # 1,500 answers of one and of two models, each in the worst of places for their intervals.
     n, generator = 40, np.random.default_rng(7)
