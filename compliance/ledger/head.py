@@ -141,10 +141,11 @@ class Seal:
         if self.path.exists() and self.path.stat().st_size == 2 * _PLACE_BYTES:
             self._write_over(head)
         else:
-            self.begin(head)
+            self._begin(2 * self._place(head))
 
     def begin(self, head: Head) -> None:
-        """Seal a head that does not follow on the one before, durably: whatever was sealed is gone."""
+        """Seal a head that does not follow on the one before, durably: whatever was sealed is gone, its folder too."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._begin(2 * self._place(head))
 
     def _place(self, head: Head) -> bytes:
