@@ -2,9 +2,7 @@
 
 A database is made for each ledger that a policy names, and another one where its key is gone.
 
-Checks that take or spoil the ledger's file do not apply. One fails: C730 fills a disk by limiting what the service may
-write, which here reaches its head alone. A charge is then committed and not sealed; it is answered when it is sent
-again, as LEDGER_UNAVAILABLE says, and counted from the start, which the check does not expect.
+Checks that take or spoil the ledger's file do not apply. Those of a full disk reach the sealed head alone.
 """
 
 import hashlib

@@ -107,6 +107,8 @@ class Purchase(Asks):
         seen = self.ask(world, asked)
         self.expect.check_end(seen)
         result = self.check_answer(world, asked, seen) if seen.answered else Result(seen)
+        if seen.reason == "LEDGER_UNAVAILABLE":
+            world.leave_open(self.caller, self.deployment, asked.header.request_id, asked.header.epsilon, self.ACCOUNT)
         world.require_numbers(self.caller, self.deployment, seen, asked.header.epsilon, self.ACCOUNT)
         self._compare(world, result)
         if self.name:

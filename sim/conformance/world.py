@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import grpc
@@ -101,6 +102,7 @@ class World:
     _channels: dict[tuple[str, str], grpc.Channel] = field(default_factory=dict)
     _left: dict[_Place, float] = field(default_factory=dict)
     _exactly: dict[_Place, Fraction] = field(default_factory=dict)
+    _open: dict[_Place, dict[str, float]] = field(default_factory=dict)
     _bought: dict[tuple[str, str, str], Any] = field(default_factory=dict)
 
     def about(self, deployment: str = "") -> Deployment:
@@ -181,6 +183,7 @@ class World:
         self._bought = {key: answer for key, answer in self._bought.items() if key[1] != deployment}
         self._left = {key: left for key, left in self._left.items() if key[1] != deployment}
         self._exactly = {key: left for key, left in self._exactly.items() if key[1] != deployment}
+        self._open = {key: those for key, those in self._open.items() if key[1] != deployment}
         self.released = {key: told for key, told in self.released.items() if key[1] != deployment}
 
     def call(
@@ -230,15 +233,22 @@ class World:
             self._require_left_now(answer, place)
             return
         self._bought[key] = lasting(answer)
+        self._open.get(place, {}).pop(request_id, None)
         told = MECHANISM_LAWS.get(self.about(deployment).mechanism)
         free = account == "audits" and told is not None and told.answers_for_nothing
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
             raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
-        left = self._charge(place, answer.epsilon_charged)
-        if not self._is(answer.epsilon_remaining, left, deployment):
-            raise Violation(f"an answer says that {answer.epsilon_remaining!r} is left; it should be {left!r}")
-        self._require_exactly(place, answer.epsilon_remaining)
+        self._charge(place, answer.epsilon_charged)
+        self._require_left(place, answer.epsilon_remaining, "an answer says that {} is left")
         self._require_left_now(answer, place)
+
+    def leave_open(
+        self, caller: str, deployment: str, request_id: str, epsilon: float, account: Account = "audits"
+    ) -> None:
+        """Note a request of which nobody knows whether it is charged, until it is answered under the same id."""
+        place = (caller, deployment or self.deployment, account)
+        if (*place[:2], request_id) not in self._bought:
+            self._open.setdefault(place, {})[request_id] = epsilon
 
     def enter_together(
         self, caller: str, deployment: str, answers: dict[str, Any], account: Account = "audits"
@@ -248,9 +258,10 @@ class World:
         fresh = {key: answer for key, answer in answers.items() if (*place[:2], key) not in self._bought}
         for key, answer in sorted(fresh.items(), key=lambda item: -item[1].epsilon_remaining):
             self._bought[(*place[:2], key)] = lasting(answer)
-            if not self._is(answer.epsilon_remaining, self._charge(place, answer.epsilon_charged), deployment):
-                raise Violation("answers at the same time do not say what was left after each")
-            self._require_exactly(place, answer.epsilon_remaining)
+            self._charge(place, answer.epsilon_charged)
+            self._require_left(
+                place, answer.epsilon_remaining, "one of several answers at the same time says {} is left"
+            )
 
     def require_numbers(
         self, caller: str, deployment: str, seen: Seen, epsilon: float, account: Account = "audits"
@@ -277,42 +288,34 @@ class World:
             caller, deployment, account = place
             if math.isnan(left):
                 continue
-            found = self.remaining(caller, deployment, account)
-            if not self._is(found, left, deployment):
-                raise Violation(f"{caller} has epsilon {found!r} left; it should be {left!r}")
-            self._require_exactly(place, found)
+            self._require_left(place, self.remaining(caller, deployment, account), f"{caller} has epsilon {{}} left")
 
-    def _charge(self, place: _Place, epsilon: float) -> float:
-        self._left[place] = left = self._left.get(place, math.nan) - epsilon
+    def _charge(self, place: _Place, epsilon: float) -> None:
+        self._left[place] = self._left.get(place, math.nan) - epsilon
         if place in self._exactly:
             self._exactly[place] -= _written(epsilon)
-            self._left[place] = left = float(self._exactly[place])
-        return left
+            self._left[place] = float(self._exactly[place])
 
-    def _require_exactly(self, place: _Place, told: float) -> None:
-        """Demand that what is left is told to the last digit: the largest float64 that is no more than it."""
-        left = self._exactly.get(place)
-        if left is None:
-            return
-        expected = float(left)
-        while _written(expected) > left:
-            expected = math.nextafter(expected, 0.0)
-        if told != expected:
-            raise Violation(f"{place[0]} is told that {told!r} is left; it is {expected!r}, rounded down")
+    def _require_left(self, place: _Place, told: float, said: str) -> None:
+        """Demand that so much is left, to a thousandth of the smallest charge that can be told apart, or exactly.
+
+        Without each of the requests that may be charged, or with it.
+        """
+        left, exactly = self._left.get(place, math.nan), self._exactly.get(place)
+        unit = self.about(place[1]).unit
+        charges = self._open.get(place, {}).values()
+        either = [those for count in range(len(charges) + 1) for those in combinations(charges, count)]
+        if not any(math.isnan(left) or abs(told - (left - sum(those))) < unit / 1000 for those in either):
+            raise Violation(f"{said.format(repr(told))}; it should be {left!r}")
+        if exactly is not None and told not in [_rounded_down(exactly - sum(map(_written, those))) for those in either]:
+            raise Violation(f"{place[0]} is told that {told!r} is left; it is {_rounded_down(exactly)!r}, rounded down")
 
     def _require_left_now(self, answer: Any, place: _Place) -> None:
         if place[2] == "releases":  # their header says what was left, and nothing of now
             return
-        left = self._left.get(place, math.nan)
         is_told = answer.HasField("epsilon_remaining_now")
         now = answer.epsilon_remaining_now if is_told else answer.epsilon_remaining
-        if not self._is(now, left, place[1]):
-            raise Violation(f"an answer says that {now!r} is left now; it should be {left!r}")
-        self._require_exactly(place, now)
-
-    def _is(self, found: float, expected: float, deployment: str) -> bool:
-        """Say whether so much is left as should be, to a thousandth of the smallest charge that can be told apart."""
-        return math.isnan(expected) or abs(found - expected) < self.about(deployment).unit / 1000
+        self._require_left(place, now, "an answer says that {} is left now")
 
     def remaining(self, caller: str, deployment: str = "", account: Account = "audits") -> float:
         """Ask what a caller has left."""
@@ -393,6 +396,14 @@ def require_served(method: str, seen: Seen) -> Seen:
 def _written(amount: float) -> Fraction:
     """Return an amount as it was written: the shortest decimal that reads back as it."""
     return Fraction(repr(amount))
+
+
+def _rounded_down(left: Fraction) -> float:
+    """Return the largest float64 that is no more than it."""
+    told = float(left)
+    while _written(told) > left:
+        told = math.nextafter(told, 0.0)
+    return told
 
 
 def lasting(answer: Any) -> Any:
