@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import quote
@@ -76,7 +76,7 @@ def back_up(place: Place, folder: Path, seal: AnySeal) -> tuple[tuple[Path, Head
         end, aside = each.books.head, folder / f"ledger.{os.getpid()}.new"
         name = f"{quote(each.chain, safe='')}-{end.sequence:06d}" if each.chain else f"{end.sequence:06d}"
         try:
-            _lay_out(aside, each, ())
+            lay_out(aside, each.genesis, each.records)
             (copied,) = _genuine(aside, seal)
             if copied.books.head != end:
                 raise LedgerError(f"{aside}: it was changed while it was written: copy again")
@@ -128,11 +128,11 @@ def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -
         if isinstance(place, Path):
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             aside = place.with_name(f"{place.name}.new")
-            _lay_out(aside, found, added)
+            lay_out(aside, found.genesis, (*found.records, *added))
             aside.replace(place)
             sync_folder(place.parent)
         elif store is not None:
-            _write(store, chain, found, added)
+            _write(store, chain, found.genesis, (*found.records, *added))
     if not whole:
         # Last: a ledger without its head is refused, and this is begun again.
         own.begin(found.books.head)
@@ -204,14 +204,14 @@ def _written_off(found: Inspection, key: bytes, lost: Mapping[str, Loss]) -> Ite
         yield entry
 
 
-def _lay_out(target: Path, found: Inspection, added: tuple[Record, ...]) -> None:
+def lay_out(target: Path, genesis: bytes, records: Sequence[Record]) -> None:
     """Write a chain into a new file: an index or a table that somebody changed in a copy of it is left behind."""
     for name in (target, *_beside(target)):
         name.unlink(missing_ok=True)
     os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
     store = SqliteStore(target)
     try:
-        _write(store, CHAIN, found, added)
+        _write(store, CHAIN, genesis, records)
         store.db.execute("PRAGMA journal_mode = DELETE")  # so that all is in the file
     finally:
         store.close()
@@ -219,10 +219,10 @@ def _lay_out(target: Path, found: Inspection, added: tuple[Record, ...]) -> None
         os.fsync(file.fileno())
 
 
-def _write(store: Store, chain: str, found: Inspection, added: tuple[Record, ...]) -> None:
+def _write(store: Store, chain: str, genesis: bytes, records: Sequence[Record]) -> None:
     with store.session(chain) as session:
-        session.begin(chain, found.genesis)
-        for record in (*found.records, *added):
+        session.begin(chain, genesis)
+        for record in records:
             session.append(chain, record)
 
 

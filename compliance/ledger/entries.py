@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -455,7 +455,12 @@ _READ: dict[str, Callable[[tuple[Any, ...]], Record]] = {
 
 def link(before: bytes, record: Record) -> bytes:
     """Return the digest of a record and, through its predecessor's, of all records before."""
-    values = [value.hex() if isinstance(value, bytes) else value for value in columns_of(record)]
+    return digest_of(before, record, columns_of(record))
+
+
+def digest_of(before: bytes, record: Record, columns: Sequence[int | float | str | bytes]) -> bytes:
+    """Return the digest of a record with these columns and of all records before."""
+    values = [value.hex() if isinstance(value, bytes) else value for value in columns]
     text = json.dumps([type(record).__name__, *values])
     return hashlib.sha256(before + text.encode()).digest()
 

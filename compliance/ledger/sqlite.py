@@ -32,7 +32,7 @@ from compliance.ledger.store import LedgerUnavailable
 CHAIN = ""
 """What the one chain is called."""
 
-_APPLICATION_ID = 0x46574C44
+APPLICATION_ID = 0x46574C44
 _FORMAT = 3
 
 _BUSY_SECONDS = 10.0
@@ -54,12 +54,13 @@ _SCHEMA = (
     _ADMISSIONS,
     "CREATE TABLE probe (written INTEGER NOT NULL)",
     "INSERT INTO probe VALUES (0)",
-    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {_FORMAT}",
 )
 
 _EXTENSIONS = {2: (_ADMISSIONS, f"PRAGMA user_version = {_FORMAT}")}
-"""What makes a ledger of an older format one of this: all that it holds means the same."""
+"""What makes a ledger of an older format one of this: all that it holds means the same. Format 1 takes more, see
+`compliance.ledger.format_1`."""
 
 _BY_TIME = "CREATE INDEX IF NOT EXISTS answered ON entries (developer, time)"
 """For speed alone: an older service may use a file that has it, and this one a file that lacks it."""
@@ -219,14 +220,14 @@ def connect(path: Path | None) -> sqlite3.Connection:
     db = sqlite3.connect(path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         if path is not None:
-            _log_ahead(db)
+            set_journal(db, "WAL")  # writes go to a log first
             db.execute("PRAGMA synchronous = FULL")
         db.execute("BEGIN IMMEDIATE")
         if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in _SCHEMA:
                 db.execute(statement)
             db.execute("INSERT INTO genesis VALUES (?)", (secrets.token_bytes(32),))
-        elif db.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID:
+        elif db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
             for statement in _EXTENSIONS.get(db.execute("PRAGMA user_version").fetchone()[0], ()):
                 db.execute(statement)
         db.execute("COMMIT")
@@ -238,12 +239,12 @@ def connect(path: Path | None) -> sqlite3.Connection:
     return db
 
 
-def _log_ahead(db: sqlite3.Connection) -> None:
-    """Have writes go to a log first. It is set once for a file, and while another sets it SQLite does not wait."""
+def set_journal(db: sqlite3.Connection, mode: str) -> None:
+    """Set how writes are made durable: it is kept in the file, and while another has it in use SQLite does not wait."""
     until = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
-            db.execute("PRAGMA journal_mode = WAL")
+            db.execute(f"PRAGMA journal_mode = {mode}")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
@@ -254,10 +255,10 @@ def _log_ahead(db: sqlite3.Connection) -> None:
 
 def _check_format(db: sqlite3.Connection) -> None:
     """Refuse what is no ledger that can be read."""
-    if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise LedgerError("it is not a ledger: name the service's ledger file")
     written = db.execute("PRAGMA user_version").fetchone()[0]
-    if written in _EXTENSIONS:
+    if written in (1, *_EXTENSIONS):
         raise LedgerError(f"it is of format {written}: start this fairwall's service, which makes it format {_FORMAT}")
     if written != _FORMAT:
         raise another_format(written, _FORMAT)

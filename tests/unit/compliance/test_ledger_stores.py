@@ -605,7 +605,7 @@ def test_what_is_no_ledger_is_not_opened(tmp_path: Path) -> None:
         Ledger(tmp_path / "no" / "folder" / "ledger.sqlite")
 
 
-@pytest.mark.parametrize("number", [1, 4])
+@pytest.mark.parametrize("number", [0, 4])
 def test_another_format_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path, number: int) -> None:
     ledger.close()
     with sqlite3.connect(path) as db:
