@@ -19,7 +19,7 @@ groups have at least g, which differ by d = `flip_sensitivity` at most. So the l
 
     alpha^2 = min over s of 2 S S' (cosh e - cosh ln(S/S')) / d^2,
 
-the least of public numbers, and some pair's loss is e: no epsilon is left.
+the least of public numbers, and some pair's loss is e: no epsilon is left. (Of up to `_PAIRS_MAX` people.)
 
 **Which beta.** The one whose scale is smallest on average over a public range of group shares. Nobody looks at the
 counts themselves, on which a scale chosen for them would depend.
@@ -41,6 +41,10 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 _CANDIDATES = np.linspace(0.02, 0.98, 49)
 _EXPONENT_MAX = 500.0
 """Above, cosh leaves float64; noise calibrated for less epsilon than there is remains private."""
+
+_PAIRS_MAX = 2**17
+"""Among more people, neighbouring counts are so alike that pairs allow next to nothing more than any metric: below
+0.1% from epsilon 0.01 on, and all pairs take as long as there are people."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +93,18 @@ def _tuned(metric: str, n: int, e: float, shares: Shares) -> Tuning:
     """Choose them for what one query may spend."""
     found = find_metric(metric)
     g, enough = shares.minimum_group, least_stratum(shares.minimum_group)
-    exact = len(found.parts) == 1 and n >= enough
-    flips = _flips("sp" if not exact else metric, max(n, enough), g)
-    looked_at = [n0 - g for n0 in shares.counts(max(n, enough))]
+    by_pairs = len(found.parts) == 1 and enough <= n <= _PAIRS_MAX
+    metric, n = metric if len(found.parts) == 1 and n >= enough else "sp", max(n, enough)
+    looked_at = np.array(shares.counts(n))
     best, least = Tuning(0.0, 0.0), math.inf
     for beta in (math.log(2 * math.cosh(e) - 1), *(e * _CANDIDATES)):
         if not 0 < beta < e:
             continue  # rounding at the end of the range
-        smooth = _smooth(flips, beta, g)
-        alpha = _pairwise_alpha(flips, smooth, e) if exact else largest_alpha(beta, e)
-        mean = float(np.mean(smooth[looked_at])) / alpha
+        if by_pairs:
+            alpha = _pairwise_alpha(_flips(metric, n, g), _smooth(metric, n, beta, g, np.arange(g, n - g + 1)), e)
+        else:
+            alpha = largest_alpha(beta, e)
+        mean = float(np.mean(_smooth(metric, n, beta, g, looked_at))) / alpha
         if mean < least:
             best, least = Tuning(float(beta), alpha), mean
     return best
@@ -115,7 +121,7 @@ def tuned_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, share
     if math.isinf(epsilon) or n < least_stratum(g):
         return Cauchy(0.0)
     tuning = tune(metric, n, queries, epsilon, shares)
-    return Cauchy(float(_smooth(_flips(metric, n, g), tuning.beta, g)[n0 - g]) / tuning.alpha)
+    return Cauchy(float(_smooth(metric, n, tuning.beta, g, np.array(n0))) / tuning.alpha)
 
 
 def tuned_loss(
@@ -126,8 +132,8 @@ def tuned_loss(
     Every element is at most epsilon, and the largest is epsilon. For a metric with one part.
     """
     tuning = tune(metric, n, queries, epsilon, shares)
-    flips = _flips(metric, n, shares.minimum_group)
-    scales = _smooth(flips, tuning.beta, shares.minimum_group) / tuning.alpha
+    g = shares.minimum_group
+    flips, scales = _flips(metric, n, g), _smooth(metric, n, tuning.beta, g, np.arange(g, n - g + 1)) / tuning.alpha
     half_distance = np.hypot(flips, scales[1:] - scales[:-1]) / (2 * np.sqrt(scales[1:] * scales[:-1]))
     losses: NDArray[np.float64] = queries * 2 * np.arcsinh(half_distance)
     return losses
@@ -135,18 +141,22 @@ def tuned_loss(
 
 def _flips(metric: str, n: int, g: int) -> NDArray[np.float64]:
     """Give the most that a flip moves the metric between s and s-1 people in a group, s = g+1 .. n-g."""
+    return _flip(metric, n, g, np.arange(g + 1, n - g + 1))
+
+
+def _flip(metric: str, n: int, g: int, s: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Give the most that a flip moves the metric between s and s-1 people in a group."""
     # For scores it is in proportion to 1/(s (n+1-s)), see `fairwall.laws.sensitivity`, so that one gives the rest.
-    s = np.arange(g + 1, n - g + 1)
-    flips: NDArray[np.float64] = flip_sensitivity(metric, n, g + 1) * ((g + 1.0) * (n - g)) / (s * (n + 1.0 - s))
-    return flips
+    flip: NDArray[np.float64] = flip_sensitivity(metric, n, g + 1) * ((g + 1.0) * (n - g)) / (s * (n + 1.0 - s))
+    return flip
 
 
-def _smooth(flips: NDArray[np.float64], beta: float, g: int) -> NDArray[np.float64]:
-    """Give the smooth sensitivity for n0 = g .. n-g, see `fairwall.laws.sensitivity.smooth_sensitivity`."""
-    n0 = np.arange(g, len(flips) + g + 1)
+def _smooth(metric: str, n: int, beta: float, g: int, n0: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Give the smooth sensitivity for some n0 of g .. n-g, see `fairwall.laws.sensitivity.smooth_sensitivity`."""
     # How many flips away the least of what is left is, of the smaller group or, where that has g people, the other one.
-    away = np.maximum(np.minimum(n0, n0[::-1]) - g - 1, 0)
-    smooth: NDArray[np.float64] = np.maximum(flips[away], np.exp(-beta * away) * flips[0])
+    away = np.maximum(np.minimum(n0, n - n0) - g - 1, 0)
+    most = _flip(metric, n, g, np.array(g + 1))
+    smooth: NDArray[np.float64] = np.maximum(_flip(metric, n, g, g + 1 + away), np.exp(-beta * away) * most)
     return smooth
 
 
