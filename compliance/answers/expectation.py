@@ -6,6 +6,9 @@ scores without a gap beyond chance, and 0/1 decisions, a quarter of them 1, with
 are seeded, so that everybody is told the same. A batch is answered several times, with noise of its own each time, and
 the first batch of each world chooses what answers all others: to choose takes longer than to answer, and what is chosen
 depends on the predictions alone, which are of one kind whatever the share.
+
+Of very many people no more than `_PEOPLE_MAX` are imagined. Noise on counts and sums moves a gap among n people by
+c / n, and what is estimated from noisy attributes is off by c / sqrt(n).
 """
 
 from __future__ import annotations
@@ -41,6 +44,13 @@ _DRAWN_MAX = 2**18
 _SHARES = 3
 _VALUES_MAX = 2**20
 """Predictions of a batch: a larger one is taken for one of fewer models, which spends as much on each."""
+
+_PEOPLE_MAX = 2**16
+_MEMBERS_MIN = 2**12
+"""How many are imagined of the rarer label at least."""
+
+_POWERS = {"sums": 1.0, "cube": 1.0, "directions": 1.0, "attributes": 0.5}
+"""By which power of their number errors fall with more people, by what noise is on."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,12 @@ def expect(
     ValueError
         For a batch that the mechanism refuses.
     """
+    answers_with = MECHANISM_LAWS[chosen(mechanism, metric, sum(strata), models, epsilon, delta).name]
+    power = _POWERS.get(answers_with.noise_on)
+    stands_for = 1.0
+    if power is not None and min(strata) > _MEMBERS_MIN:
+        stands_for = min(max(1.0, sum(strata) / _PEOPLE_MAX), min(strata) / _MEMBERS_MIN)
+        strata = round(strata[0] / stands_for), round(strata[1] / stands_for)
     people = sum(strata)
     fewer = max(1, min(models, _VALUES_MAX // people))
     spent = epsilon * fewer / models
@@ -134,7 +150,8 @@ def expect(
             distances.append(np.abs(midpoint(metric) - truth))
     if MECHANISM_LAWS[mechanism.name].is_choice:
         return Expectation(math.nan, math.nan, math.nan, _median(distances))
-    return Expectation(_median(errors), _median(widths), _median(likely_widths), _median(distances))
+    told = [_median(values) / stands_for ** (power or 0.0) for values in (errors, widths, likely_widths)]
+    return Expectation(told[0], told[1], told[2], _median(distances))
 
 
 def _worlds(metric: str) -> range:

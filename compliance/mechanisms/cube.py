@@ -81,7 +81,7 @@ def _expected(
     size: tuple[float, Laplace | CubeNoise] | None,
 ) -> Callable[[float], NDArray[np.float64]]:
     """Return what the centred sums are by the posterior, given N0."""
-    means, centred = stratum.means, stratum.centred[:, stratum.members]
+    means, centred = stratum.means, stratum.centred_inside
     sums, law = released
     rows, values, variances = told.steps * step, sums, np.full(len(sums), law.variance())
     if size is not None:
@@ -113,8 +113,11 @@ def least_size(law: CubeNoise, step: float) -> int:
 
 def sums_of_steps(question: Question, stratum: Stratum, steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
     """Add up what the disadvantaged count, of what each member counts in whole steps, shape (d, people). Secret."""
-    of_all = np.zeros((len(steps), stratum.members.size))
-    of_all[:, stratum.members] = steps
+    if stratum.people == stratum.members.size:
+        of_all = steps
+    else:
+        of_all = np.zeros((len(steps), stratum.members.size))
+        of_all[:, stratum.members] = steps
     return question.records.sums_of_disadvantaged(stratum.members, of_all) * step
 
 

@@ -6,6 +6,7 @@ this alone, and nobody's protected attribute is within their reach.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -18,6 +19,14 @@ from fairwall.laws.cells import Cuts, cut
 from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.posterior import centred_values
 
+FEW = 2**16
+"""About so many people predict the errors of very many; most of them are not whom cells are cut by."""
+
+_RAREST = 2**12
+"""How many of them have the rarer label at least."""
+
+_SEED = 2027
+
 _Arguments = ParamSpec("_Arguments")
 _Found = TypeVar("_Found")
 
@@ -28,22 +37,28 @@ class Stratum:
 
     `parts` are the numbers of the metric's parts that look at them, and `members` says who they are, shape (n,). The
     values are what those parts add up about everybody, all models of one part after those of the other, shape (k, n).
+    Each of them stands for several people, if there are very many: `AskedBatch.few`.
     """
 
     label: int | None
     parts: tuple[int, ...]
     members: NDArray[np.bool_]
     values: NDArray[np.float64]
+    stands_for: float = 1.0
 
     @cached_property
     def people(self) -> int:
-        """How many members there are."""
-        return int(np.count_nonzero(self.members))
+        """How many members there are, all they stand for counted."""
+        return round(self.stands_for * np.count_nonzero(self.members))
+
+    @cached_property
+    def _are_all(self) -> bool:
+        return bool(self.members.all())
 
     @cached_property
     def inside(self) -> NDArray[np.float64]:
         """The members' values, shape (k, people)."""
-        return self.values[:, self.members]
+        return self.values if self._are_all else self.values[:, self.members]
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
@@ -59,10 +74,23 @@ class Stratum:
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
-        """The members' values less their means, and 0 for everybody else, shape (k, n)."""
+        """The members' values less their means, and 0 for everybody else, shape (k, n).
+
+        They are times the root of how many each stands for, so that sums of squares are those of all of these.
+        """
+        inside = centred_values(self.inside)
+        if self.stands_for != 1:
+            inside *= math.sqrt(self.stands_for)
+        if self._are_all:
+            return inside
         centred = np.zeros(self.values.shape)
-        centred[:, self.members] = centred_values(self.inside)
+        centred[:, self.members] = inside
         return centred
+
+    @property
+    def centred_inside(self) -> NDArray[np.float64]:
+        """The members' part of them, shape (k, people)."""
+        return self.centred if self._are_all else self.centred[:, self.members]
 
 
 def kept(
@@ -90,13 +118,15 @@ class AskedBatch:
     """One batch, without the protected attributes of whom it is about.
 
     At least one model predicts for everybody, shape (m, n), each in [0, 1]; labels are 0 or 1, shape (n,), and
-    `metrics` are all that these people are audited for.
+    `metrics` are all that these people are audited for. Each may stand for several, drawn from all of them: `few`.
     """
 
     metric: str
     predictions: NDArray[np.float64]
     labels: NDArray[np.uint8]
     metrics: tuple[str, ...]
+    stands_for: float = 1.0
+    drawn: NDArray[np.intp] | None = None
 
     @property
     def queries(self) -> int:
@@ -117,6 +147,21 @@ class AskedBatch:
         return len(self.strata) * min(stratum.people for stratum in self.strata)
 
     @cached_property
+    def few(self) -> AskedBatch:
+        """The same batch about a public part of very many people, drawn by position, by which errors are predicted.
+
+        Itself, where there are no more than `FEW`, or a label is too rare.
+        """
+        people = len(self.labels)
+        least = min((int(count) for count in np.bincount(self.labels) if count), default=0)
+        many = max(FEW, math.ceil(_RAREST * people / max(least, 1)))
+        if people <= 2 * many:
+            return self
+        drawn = np.unique(np.random.default_rng(_SEED).integers(0, people, many))
+        of_few = np.ascontiguousarray(self.predictions[:, drawn]), self.labels[drawn], self.metrics
+        return AskedBatch(self.metric, *of_few, len(self.labels) / len(drawn), drawn)
+
+    @cached_property
     def strata(self) -> tuple[Stratum, ...]:
         """The metric's strata, in their order."""
         metric, found = find_metric(self.metric), []
@@ -124,7 +169,8 @@ class AskedBatch:
         for label in metric.strata:
             parts = tuple(i for i, part in enumerate(metric.parts) if part.label == label)
             members, *of_parts = values[parts[0]][0], *(values[i][1] for i in parts)
-            found.append(Stratum(label, parts, members, np.concatenate(of_parts) if len(parts) > 1 else of_parts[0]))
+            stacked = np.concatenate(of_parts) if len(parts) > 1 else of_parts[0]
+            found.append(Stratum(label, parts, members, stacked, self.stands_for))
         return tuple(found)
 
     @kept

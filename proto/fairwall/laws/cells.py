@@ -45,11 +45,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.decimals import least_scale
-from fairwall.laws.posterior import SHARE, directions_of, predicted_error, structures, variances_told
+from fairwall.laws.posterior import SHARE, centred_values, directions_of, predicted_error, structures, variances_told
 
 CELL_MIN = 10
 """The least number of people in a cell that others were cut off from, up to epsilon 1."""
 
+_FEW = 2**14
+"""About so many people are cut for all of very many."""
+
+_SEED = 2027
 _VARIANCE_MIN = 1e-6
 _DIRECTIONS = 32
 _CELLS_MAX = 2000
@@ -67,14 +71,14 @@ class Cuts:
         Where `order` is cut, the most telling cut first; the partition into c cells has the first c - 1 of them.
     squares : ndarray of float64
         l, the eigenvalues of X X' that are not 0, the largest first, shape (r,).
-    points : ndarray of float64
-        The components U'X that belong to the first of them.
+    directions : ndarray of float64
+        The first columns of U, shape (m, at most r).
     """
 
     order: NDArray[np.intp]
     at: NDArray[np.intp]
     squares: NDArray[np.float64]
-    points: NDArray[np.float64]
+    directions: NDArray[np.float64]
 
     @property
     def most(self) -> int:
@@ -123,30 +127,77 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     (m, n), and public; nothing else is looked at.
     """
     n = values.shape[1]
-    centred = values - values.mean(axis=1, keepdims=True)
+    centred = centred_values(values)
     squares, directions = directions_of(centred @ centred.T)
     points = directions[:, :_DIRECTIONS].T @ centred
-    order, at = np.arange(n), list[int]()
-    waiting: list[tuple[float, int, int, int, NDArray[np.intp]]] = []
+    if n <= 2 * _FEW:
+        order, at, _ = _cut(points, least)
+    else:
+        # Very many are cut where a public part of them is.
+        few = points[:, np.unique(np.random.default_rng(_SEED).integers(0, n, _FEW))]
+        _, _, found = _cut(few, least)
+        order, at = _cut_as(points, least, found)
+    return Cuts(order, np.array(at, np.intp), squares, directions[:, :_DIRECTIONS])
 
-    def look(first: int, last: int) -> None:
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """A cut of one cell, which is a number of cuts before this one: people on the one side are below a bound."""
+
+    cell: int
+    direction: NDArray[np.float64]
+    bound: float
+
+
+def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], list[int], list[_Cut]]:
+    """Cut people, by their points, shape (r, n): their order, where it is cut, and by what."""
+    n = points.shape[1]
+    order, at, cuts = np.arange(n), list[int](), list[_Cut]()
+    waiting: list[tuple[float, int, int, int, NDArray[np.intp], int, NDArray[np.float64], float]] = []
+
+    def look(first: int, last: int, cell: int) -> None:
         found = _best_cut(points[:, order[first:last]], least)
         if found is not None:
-            gain, where, within = found
-            heapq.heappush(waiting, (-gain, first, last, where, within))
+            gain, where, within, direction, bound = found
+            heapq.heappush(waiting, (-gain, first, last, where, within, cell, direction, bound))
 
-    look(0, n)
+    look(0, n, 0)
     while waiting and len(at) < _CELLS_MAX - 1:
-        _, first, last, where, within = heapq.heappop(waiting)
+        _, first, last, where, within, cell, direction, bound = heapq.heappop(waiting)
         order[first:last] = order[first:last][within]
         at.append(first + where)
-        look(first, first + where)
-        look(first + where, last)
-    return Cuts(order, np.array(at, np.intp), squares, points)
+        cuts.append(_Cut(cell, direction, bound))
+        # The part above is a cell of its own, by the number of cuts so far; the part below keeps the number.
+        look(first, first + where, cell)
+        look(first + where, last, len(at))
+    return order, at, cuts
+
+
+def _cut_as(points: NDArray[np.float64], least: int, cuts: list[_Cut]) -> tuple[NDArray[np.intp], list[int]]:
+    """Cut people as others were: their order, and where it is cut, with at least so many people on either side."""
+    order, at = np.arange(points.shape[1]), list[int]()
+    first, last = {0: 0}, {0: points.shape[1]}
+    for number, each in enumerate(cuts, start=1):
+        start, end = first[each.cell], last[each.cell]
+        inside = order[start:end]
+        above = each.direction @ points[:, inside] > each.bound
+        where = end - int(np.count_nonzero(above))
+        if where - start >= least and end - where >= least:
+            order[start:end] = np.concatenate([inside[~above], inside[above]])
+            at.append(where)
+        else:  # the others were alike where they were cut: all of these are on the one side
+            where = start if end - where > where - start else end
+        first[number], last[number], last[each.cell] = where, end, where
+    return order, at
 
 
 def best_count(
-    values: NDArray[np.float64], cuts: Cuts, scale: float, offset: float = 0.0, most: int = _CELLS_MAX
+    values: NDArray[np.float64],
+    cuts: Cuts,
+    scale: float,
+    offset: float = 0.0,
+    most: int = _CELLS_MAX,
+    stands_for: float = 1.0,
 ) -> tuple[int, float]:
     """Return the number of cells with the least predicted error, and that error, of a gap.
 
@@ -163,28 +214,31 @@ def best_count(
         looks at: by so much N0 of these people matters to their sums.
     most : int
         How many cells there may be at most.
+    stands_for : float
+        How many people each of these stands for.
     """
     m, n = values.shape
     finest = cuts.starts(cuts.most)
     # What a model says of everybody alike goes where cells are put together: sum over i in c of (v_i - mean).
     sums = np.add.reduceat(values[:, cuts.order], finest, axis=1)
     sums -= values.mean(axis=1, keepdims=True) * np.diff(finest, append=n)
-    of_points = np.add.reduceat(cuts.points[:, cuts.order], finest, axis=1)
-    first = cuts.squares[: len(cuts.points)]
-    spread = SHARE * (1 - SHARE)
-    priors = structures(cuts.squares, m, SHARE, n)
+    sums *= stands_for
+    of_points, squares = cuts.directions.T @ sums, stands_for * cuts.squares
+    first = squares[: cuts.directions.shape[1]]
+    spread, people = SHARE * (1 - SHARE), round(stands_for * n)
+    priors = structures(squares, m, SHARE, people)
     errors = {}
     for count in _counts(min(cuts.most, most)):
         starts = cuts.starts(count)
         merged = np.searchsorted(finest, starts)
         seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))
         noise = usual(count) * discrete_variance(scale)
-        weights = 1 / (spread * np.diff(starts, append=n) + noise)
+        weights = 1 / (spread * stands_for * np.diff(starts, append=n) + noise)
         told, told_of_all = seen_points * np.sqrt(weights), float(((seen**2).sum(axis=0) * weights).sum())
-        rest = spread * float(cuts.squares.sum() - first.sum()) - spread**2 * (told_of_all - float((told**2).sum()))
+        rest = spread * float(squares.sum() - first.sum()) - spread**2 * (told_of_all - float((told**2).sum()))
         of_size = count * noise
         variances = [(rest + joint) / m + offset * of_size for joint in variances_told(first, told, priors)]
-        errors[count] = predicted_error(variances, of_size, n)
+        errors[count] = predicted_error(variances, of_size, people)
     best = min(errors, key=lambda count: errors[count])
     return best, errors[best]
 
@@ -203,19 +257,27 @@ def _counts(most: int) -> list[int]:
     return sorted({count for count in steps if count <= most} | {most})
 
 
-def _best_cut(points: NDArray[np.float64], least: int) -> tuple[float, int, NDArray[np.intp]] | None:
-    """Return what the best cut takes away of the sum of squares, where it is and in which order; None if nothing."""
+def _best_cut(
+    points: NDArray[np.float64], least: int
+) -> tuple[float, int, NDArray[np.intp], NDArray[np.float64], float] | None:
+    """Return what the best cut takes away of the sum of squares, and where it is; None if nothing.
+
+    That is how many come before, in which order, along what direction, and up to where.
+    """
     n = points.shape[1]
     if n < 2 * least:
         return None
-    centred = points - points.mean(axis=1, keepdims=True)
+    means = points.mean(axis=1, keepdims=True)
+    centred = points - means
     total = float(np.einsum("ij,ij->", centred, centred))
     if total <= 1e-12 * n:
         return None
-    along = np.linalg.eigh(centred @ centred.T)[1][:, -1] @ centred
+    direction = np.linalg.eigh(centred @ centred.T)[1][:, -1]
+    along = direction @ centred
     within = np.argsort(along, kind="stable")
     before = np.arange(1, n)
     gains = np.cumsum(along[within])[:-1] ** 2 * (n / (before * (n - before)))
     where = least + int(np.argmax(gains[least - 1 : n - least]))
     moved = centred[:, within[:where]].sum(axis=1)
-    return float(moved @ moved) * n / (where * (n - where)), where, within
+    bound = float(direction @ means[:, 0]) + float(along[within[where - 1]] + along[within[where]]) / 2
+    return float(moved @ moved) * n / (where * (n - where)), where, within, direction, bound

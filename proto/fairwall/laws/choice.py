@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch, kept
 from fairwall.laws.cube import coordinates
@@ -79,7 +80,9 @@ def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: 
 
 def best_for(batch: AskedBatch, allowance: Allowance) -> str:
     """Return the row of `standings` that answers this very batch."""
-    return nearest(batch, best(batch.metric, batch.people, batch.queries, allowance, batch.exposed), allowance)
+    name = best(batch.metric, batch.people, batch.queries, allowance, batch.exposed)
+    # What may be revealed is a matter of everybody.
+    return nearest(batch if allowance.binds() else batch.few, name, allowance)
 
 
 def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance) -> bool:
@@ -90,6 +93,8 @@ def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance)
     """
     if not bought or not _may_be_cells(batch) or allowance.promise == "guaranteed":
         return False
+    batch = batch if allowance.binds() else batch.few
+    bought = bought if batch.drawn is None else [one.of(batch.drawn) for one in bought]
     *told, anew = predicted_with(batch, [*bought, planned(batch, allowance.epsilon, allowance.limit)])
     others = {_COUNTS: _error_of_noise(batch, _COUNTS, allowance), **_contenders(batch, allowance)}
     del others[CELLS]
@@ -206,7 +211,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
     """
     m, epsilon, shares = batch.queries, allowance.epsilon, allowance.limit.shares
     errors = []
-    for stratum in batch.strata:
+    for number, stratum in enumerate(batch.strata):
         # Of two parts the first stands for both.
         n, centred, of_size = stratum.people, stratum.centred[:m], 0.0
         mechanism = name.removesuffix(SHRUNK)
@@ -220,10 +225,16 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
         else:
             of_size, of_sums = noise_on_sums(stratum, mechanism, epsilon, 0.0, _size, m)
             noise = float(of_sums.mean())
-        squares, _ = directions_of(centred @ centred.T)
-        variances = variances_with_noise(squares, m, noise, n) if shrinks else [noise] * len(STRUCTURES)
+        variances = variances_with_noise(_squares(batch, number), m, noise, n) if shrinks else [noise] * len(STRUCTURES)
         errors.append(predicted_error(variances, of_size, n))
     return sum(errors) / len(errors)
+
+
+@kept
+def _squares(batch: AskedBatch, number: int) -> NDArray[np.float64]:
+    """Return l of the models' values in one of the strata, `directions_of`."""
+    centred = batch.strata[number].centred[: batch.queries]
+    return directions_of(centred @ centred.T)[0]
 
 
 def _size(law: Law) -> float:

@@ -57,6 +57,10 @@ class Purchase:
     sums: NDArray[np.float64]
     sum_variances: NDArray[np.float64]
 
+    def of(self, people: NDArray[np.intp]) -> Purchase:
+        """Return what was bought of some people, by position."""
+        return replace(self, cell_of=self.cell_of[people], weights=self.weights[:, people])
+
     def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Count the people of each cell that are members, shape (cells,)."""
         return np.bincount(self.cell_of[members], minlength=len(self.counts)).astype(np.float64)
@@ -100,7 +104,8 @@ def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[Pla
     for people, cuts in batch.cuts(least_people_within(epsilon, limit)):
         values = batch.predictions[:, people]
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
-        found.append(plan_among(values, people, cuts, epsilon, offset, _limit_among(batch, people, limit)))
+        of_these = _limit_among(batch, people, limit)
+        found.append(plan_among(values, people, cuts, epsilon, offset, of_these, batch.stands_for))
     return found
 
 
@@ -111,18 +116,19 @@ def plan_among(
     epsilon: float,
     offset: float,
     limit: Limit,
+    stands_for: float = 1.0,
 ) -> Planned:
     """Return what would be bought of people who are cut as given, with `values` of their own; `offset` as for cells."""
     n, scale = max(2, len(people)), cells_scale(epsilon)
-    count, error = best_count(values, cuts, scale, offset, cells_within(n, epsilon, limit))
+    count, error = best_count(values, cuts, scale, offset, cells_within(n, epsilon, limit), stands_for)
     crowd, most = max(least_people_within(epsilon, limit), n // CROWDS), cells_within(n, epsilon, limit, besides=True)
-    hides, residual = besides_cells(values, cuts.cell_of(count), epsilon, error, crowd)
+    hides, residual = besides_cells(values, cuts.cell_of(count), epsilon, error, crowd, stands_for)
     whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
     if residual is None or not most:
         return whole
     # With less of epsilon, or fewer that may be, there are other cells, which leave something else.
     scale = least_scale(epsilon, residual.scale)
-    count, error = best_count(values, cuts, scale, offset, most)
+    count, error = best_count(values, cuts, scale, offset, most, stands_for)
     weights = leading(values, cuts.cell_of(count), crowd)
     if weights is None:
         return whole
@@ -167,8 +173,9 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
         for number, one in enumerate(bought):
             # What is measured besides cells is left out: of it the prior says nothing.
             seen = seen_by([_counts_alone(one)], centred, members)
-            cross = directions.T @ seen.cross
-            told = cross / np.sqrt(SHARE * (1 - SHARE) * seen.ones + usual(len(seen.ones)) * seen.noise)
+            # Of all whom these people stand for.
+            cross, ones = math.sqrt(batch.stands_for) * (directions.T @ seen.cross), batch.stands_for * seen.ones
+            told = cross / np.sqrt(SHARE * (1 - SHARE) * ones + usual(len(seen.ones)) * seen.noise)
             variances = [variance / len(centred) for variance in variances_told(squares, told, priors)]
             of_size = usual(len(seen.ones)) * disadvantaged_among([one], members)[1]
             errors[number] += predicted_error(variances, of_size, n) / len(batch.strata)

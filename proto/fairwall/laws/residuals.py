@@ -107,7 +107,12 @@ def leading(values: NDArray[np.float64], cell_of: NDArray[np.intp], crowd: int) 
 
 
 def besides_cells(
-    values: NDArray[np.float64], cell_of: NDArray[np.intp], epsilon: float, error: float, crowd: int
+    values: NDArray[np.float64],
+    cell_of: NDArray[np.intp],
+    epsilon: float,
+    error: float,
+    crowd: int,
+    stands_for: float = 1.0,
 ) -> tuple[float, Residual | None]:
     """Return how large an error of a gap may hide in cells, and what is measured besides; None where it does not pay.
 
@@ -118,6 +123,8 @@ def besides_cells(
         Of the whole purchase.
     error : float
         What is expected of a gap from the cells, a standard deviation.
+    stands_for : float
+        How many people each of these stands for.
     """
     weights = leading(values, cell_of, crowd)
     looked_at = leading(values, cell_of, 1) if weights is None else weights
@@ -125,8 +132,8 @@ def besides_cells(
         return 0.0, None
     w = looked_at / STEPS
     effects = values @ w / float(w @ w)
-    of_one = math.sqrt(float((effects**2).mean())) / (SHARE * (1 - SHARE) * len(w))
-    hides = of_one * expected(w)
+    of_one = math.sqrt(float((effects**2).mean())) / (SHARE * (1 - SHARE) * len(w) * stands_for)
+    hides = of_one * expected(w) * stands_for
     least, found = math.hypot(error, hides), None
     for part in PARTS if weights is not None else ():
         scale = _short(1 / (part * epsilon))
