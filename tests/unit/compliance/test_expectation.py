@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from compliance.answers import expectation
 from compliance.answers.expectation import expect
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
@@ -102,3 +103,16 @@ def test_cells_that_serve_a_metric_within_a_label_are_cut_by_it() -> None:
         for name in ("recommended", "counts")
     )
     assert recommended.error <= counts.error
+
+
+@pytest.mark.parametrize(("name", "models"), [("counts", 1), ("counts", 10), ("cube", 10), ("randomized-response", 1)])
+def test_very_many_are_imagined_as_fewer(name: str, models: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = MECHANISMS[name], "sp", (180_000, 120_000), models, 1.0, 0.0, DEFAULT_SHARES
+    fewer = expect(*asked)
+    monkeypatch.setattr(expectation, "_PEOPLE_MAX", 10**9)
+    monkeypatch.setattr(expectation, "_VALUES_MAX", 10**9)
+    expect.cache_clear()
+    all_of_them = expect(*asked)
+    expect.cache_clear()
+    assert fewer.half_width == pytest.approx(all_of_them.half_width, rel=0.1)
+    assert fewer.error == pytest.approx(all_of_them.error, rel=0.5)  # the median of a few draws

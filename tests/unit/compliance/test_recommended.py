@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import get_args
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,9 +14,11 @@ from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, ends_
 from compliance.mechanisms.recommended import CELLS_FROM, Recommended, answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
+from fairwall.laws.batch import AskedBatch
+from fairwall.laws.choice import Allowance, _contenders, best, best_for, nearest
 from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, standings
+from fairwall.laws.standings import MIDPOINT, SHRUNK, Promise, choose, standings
 
 PEOPLE, FEW, EPSILON, DRAWS = 2000, 160, 0.5, 40
 OTHERS = ("counts", "cube")
@@ -151,3 +156,41 @@ def test_nor_where_the_gap_may_be_too_large() -> None:
     widths = widths_of(0.5 * scores[0] + 0.5 * scores[1:], groups, 5.0)
     assert widths["recommended"] <= 1.02 * widths["cube"]
     assert widths["randomized-response"] > 1.3 * widths["cube"]
+
+
+# Very many people ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("models", [1, 5, pytest.param(25, marks=pytest.mark.check)])
+@pytest.mark.parametrize("kind", ["near", "decisions", "thresholds"])
+def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(kind: str, models: int) -> None:
+    people, rng = 150_000, np.random.default_rng(3)
+    common, own = rng.normal(size=people), rng.normal(size=(models, people))
+    rows = {
+        "near": 1 / (1 + np.exp(-common - 0.3 * own)),
+        "decisions": (own > 0.3).astype(np.float64),
+        "thresholds": (common > np.linspace(-2, 2, models)[:, np.newaxis]).astype(np.float64),
+    }[kind]
+    labels = (rng.random(people) < 0.2).astype(np.uint8)
+    for metric, epsilon, promise in itertools.product(("sp", "eo"), (0.1, 1.0), get_args(Promise)):
+        allowance = Allowance(epsilon, promise=promise)
+        batch = AskedBatch(metric, rows, labels, (metric,))
+        assert len(batch.few.labels) < people / 2
+        by_few = best_for(batch, allowance)
+        by_all = nearest(batch, best(metric, batch.people, models, allowance, batch.exposed), allowance)
+        if by_few != by_all:  # then either does: of cells a part tells up to a tenth too little
+            errors = _contenders(batch, allowance)
+            assert errors[by_few] < 1.15 * errors[by_all]
+
+
+def test_a_part_of_people_is_not_taken_where_a_label_is_too_rare_or_a_limit_binds() -> None:
+    rows = np.random.default_rng(0).random((1, 150_000))
+    labels = np.zeros(150_000, np.uint8)
+    labels[:1000] = 1
+    batch = AskedBatch("eo", rows, labels, ("eo",))
+    assert batch.few is batch
+    labels[:20_000] = 1
+    assert (batch := AskedBatch("eo", rows, labels, ("eo",))).few is not batch
+    assert best_for(batch, Allowance(1.0, limit=Limit(0.6)))
+    assert "few" in vars(batch)
+    assert "strata" not in vars(batch.few)  # nobody looked at it

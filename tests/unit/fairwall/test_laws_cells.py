@@ -46,6 +46,33 @@ def test_partitions_are_nested_and_no_cell_is_small(models: int, people: int, le
     assert cuts.most <= max(1, people // least)
 
 
+@pytest.mark.parametrize("least", [1, CELL_MIN])
+@pytest.mark.parametrize("rounded", [0, 1, 9])
+def test_very_many_are_cut_where_a_part_of_them_is_and_no_cell_is_small(least: int, rounded: int) -> None:
+    """Who are alike where the part was cut, as decisions are, all go to one side."""
+    values, people = alike(6, 40_000).round(rounded), 40_000
+    cuts = cut(values, least)
+    assert sorted(cuts.order.tolist()) == list(range(people))
+    assert cuts.most > 50
+    before = np.zeros(people, np.intp)
+    for count in (2, 3, 10, cuts.most):
+        cell_of = cuts.cell_of(count)
+        assert np.bincount(cell_of, minlength=count).min() >= least
+        assert len({*zip(cell_of.tolist(), before.tolist(), strict=True)}) == count
+        before = cell_of
+    # They tell nearly as much as cells of few do of these.
+    few = cut(values[:, :16_000], least)
+    left = [within(values, cuts.cell_of(50)), within(values[:, :16_000], few.cell_of(50))]
+    assert left[0] == pytest.approx(left[1], rel=0.1)
+
+
+def within(values: NDArray[np.float64], cell_of: NDArray[np.intp]) -> float:
+    """The mean square of what cells leave."""
+    counted = np.bincount(cell_of)
+    means = np.stack([np.bincount(cell_of, row) for row in values]) / counted
+    return float(((values - means[:, cell_of]) ** 2).mean())
+
+
 def test_a_cut_is_the_best_at_right_angles_to_the_leading_direction() -> None:
     values = alike(1, 60)
     (first,) = cut(values).at[:1].tolist()

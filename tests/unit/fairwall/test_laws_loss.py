@@ -14,6 +14,7 @@ import scipy.integrate
 import scipy.stats
 from numpy.typing import NDArray
 
+from fairwall.laws import cauchy
 from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
 from fairwall.laws.calibration import cauchy_loss, conceal_loss, laplace_loss
 from fairwall.laws.cauchy import Tuning, largest_alpha, tune, tuned_law, tuned_loss
@@ -462,3 +463,17 @@ def test_shares() -> None:
     for low, high in ((0.0, 0.5), (0.5, 0.2), (0.2, 1.0), (math.nan, 0.5)):
         with pytest.raises(ValueError, match="shares"):
             Shares(low, high)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
+def test_among_very_many_cauchy_noise_is_tuned_at_once_and_is_next_to_no_larger(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, shares = 2**17 + 1, DEFAULT_SHARES
+    scales = [tuned_law("sp", n0, n - n0, 1, epsilon).scale for n0 in shares.counts(n)]
+    assert tuned_loss("sp", n, 1, epsilon).max() <= epsilon * (1 + 1e-12)
+    monkeypatch.setattr(cauchy, "_PAIRS_MAX", n)
+    cauchy._tuned.cache_clear()
+    by_pairs = [tuned_law("sp", n0, n - n0, 1, epsilon).scale for n0 in shares.counts(n)]
+    cauchy._tuned.cache_clear()
+    assert np.mean(scales) == pytest.approx(np.mean(by_pairs), rel=0.002)
