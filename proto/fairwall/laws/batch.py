@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.cells import Cuts, cut
+from fairwall.laws.cells import Cuts, cut, least_among
 from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.posterior import centred_values
 
@@ -180,7 +180,7 @@ class AskedBatch:
         Strata are those of the label, where any metric of `metrics` looks at it: a cell, of at least so many people,
         then serves all of them.
         """
-        labels = self.labels
+        labels, least = self.labels, least_among(least, self.stands_for)
         if any(find_metric(metric).labelled for metric in self.metrics):
             strata = [np.flatnonzero(labels == label) for label in (0, 1)]
         else:

@@ -112,6 +112,11 @@ def least_people(epsilon: float) -> int:
     return math.ceil(CELL_MIN / max(1.0, epsilon) ** 2)
 
 
+def least_among(least: int, stands_for: float) -> int:
+    """Return how many of a part a cell holds at least, each of whom stands for several: `CELL_MIN`, or for as many."""
+    return max(min(least, CELL_MIN), math.ceil(least / stands_for))
+
+
 def discrete_variance(scale: float) -> float:
     """Return the variance of discrete Laplace noise on the integers, P(k) ~ exp(-|k| / scale): 2 r / (1 - r)^2.
 
@@ -135,7 +140,7 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     else:
         # Very many are cut where a public part of them is.
         few = points[:, np.unique(np.random.default_rng(_SEED).integers(0, n, _FEW))]
-        _, _, found = _cut(few, least)
+        _, _, found = _cut(few, least_among(least, n / few.shape[1]))
         order, at = _cut_as(points, least, found)
     return Cuts(order, np.array(at, np.intp), squares, directions[:, :_DIRECTIONS])
 

@@ -4,7 +4,8 @@
 noise to gaps, sums or attributes, the batch's predictions, which are public to who asks, choose once more here: `cells`
 serve models that agree, from `CELLS_FROM` on, and so does `low-rank`, of any number. What errs least by a prior's
 prediction may err more where the prior is wrong, and how much more has no bound: of few models `cells` have shrunk
-large gaps. Errors are predicted by `fairwall.laws.posterior.predicted_error`.
+large gaps. Errors are predicted by `fairwall.laws.posterior.predicted_error`, of very many people by a part of them
+(`AskedBatch.few`); what may be revealed is a matter of all.
 """
 
 import math
@@ -80,9 +81,7 @@ def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: 
 
 def best_for(batch: AskedBatch, allowance: Allowance) -> str:
     """Return the row of `standings` that answers this very batch."""
-    name = best(batch.metric, batch.people, batch.queries, allowance, batch.exposed)
-    # What may be revealed is a matter of everybody.
-    return nearest(batch if allowance.binds() else batch.few, name, allowance)
+    return nearest(batch, best(batch.metric, batch.people, batch.queries, allowance, batch.exposed), allowance)
 
 
 def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance) -> bool:
@@ -93,9 +92,9 @@ def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance)
     """
     if not bought or not _may_be_cells(batch) or allowance.promise == "guaranteed":
         return False
-    batch = batch if allowance.binds() else batch.few
-    bought = bought if batch.drawn is None else [one.of(batch.drawn) for one in bought]
-    *told, anew = predicted_with(batch, [*bought, planned(batch, allowance.epsilon, allowance.limit)])
+    few = batch.few
+    bought = bought if few.drawn is None else [one.of(few.drawn) for one in bought]
+    *told, anew = predicted_with(few, [*bought, planned(few, allowance.epsilon, allowance.limit)])
     others = {_COUNTS: _error_of_noise(batch, _COUNTS, allowance), **_contenders(batch, allowance)}
     del others[CELLS]
     return min(told) <= _FREE_ERROR * min(anew, *others.values())
@@ -128,7 +127,7 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
     # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
     of_several = len({find_metric(metric).strata for metric in batch.metrics}) > 1
     if of_several and math.isfinite(errors[cells]):
-        (of_cells,) = predicted_with(batch, [planned(batch, allowance.epsilon, allowance.limit)])
+        (of_cells,) = predicted_with(batch.few, [planned(batch.few, allowance.epsilon, allowance.limit)])
         return cells if of_cells <= _FREE_ERROR * errors[least] else least
     return least
 
@@ -146,7 +145,7 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
         names.append(_COUNTS)
     names += [each for each in (_CUBE.removesuffix(SHRUNK), LOW_RANK) if _is_within(batch, each, allowance)]
     spent = allowance.epsilon, allowance.delta, limit.shares
-    widths = {each: half_widths(batch, each, *spent) for each in names}
+    widths = {each: half_widths(batch.few, each, *spent) for each in names}
     plain = [widths[each] for each in (_COUNTS, _CUBE.removesuffix(SHRUNK)) if each in widths] or list(widths.values())
     ratios = {each: np.log((width + _LEAST) / (np.min(plain, axis=0) + _LEAST)) for each, width in widths.items()}
     # Nobody knows how large the group is, nor its gap: nothing is taken for being narrower mostly, and wider at times.
@@ -172,7 +171,7 @@ def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
     may_be_cells = _may_be_cells(batch)
     errors = {CELLS: math.inf}
     if may_be_cells:
-        errors[CELLS] = predicted(batch, allowance.epsilon, allowance.limit)
+        errors[CELLS] = predicted(batch.few, allowance.epsilon, allowance.limit)
     if _is_within(batch, LOW_RANK, allowance):
         errors[LOW_RANK] = _error_of_noise(batch, LOW_RANK, allowance, shrinks=False)
     if _is_within(batch, _CUBE.removesuffix(SHRUNK), allowance):
@@ -185,7 +184,7 @@ def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
 @kept
 def _may_be_cells(batch: AskedBatch) -> bool:
     """Say whether a batch has as many different models as cells answer."""
-    return len({model.tobytes() for model in batch.predictions}) >= CELLS_FROM
+    return len({model.tobytes() for model in batch.few.predictions}) >= CELLS_FROM
 
 
 @kept
@@ -209,6 +208,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
 
     Noise counts as Gaussian noise with the same median of its size would.
     """
+    batch = batch.few
     m, epsilon, shares = batch.queries, allowance.epsilon, allowance.limit.shares
     errors = []
     for number, stratum in enumerate(batch.strata):

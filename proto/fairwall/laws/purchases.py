@@ -119,9 +119,10 @@ def plan_among(
     stands_for: float = 1.0,
 ) -> Planned:
     """Return what would be bought of people who are cut as given, with `values` of their own; `offset` as for cells."""
-    n, scale = max(2, len(people)), cells_scale(epsilon)
+    n, scale = max(2, round(stands_for * len(people))), cells_scale(epsilon)
     count, error = best_count(values, cuts, scale, offset, cells_within(n, epsilon, limit), stands_for)
-    crowd, most = max(least_people_within(epsilon, limit), n // CROWDS), cells_within(n, epsilon, limit, besides=True)
+    crowd = max(math.ceil(least_people_within(epsilon, limit) / stands_for), len(people) // CROWDS)
+    most = cells_within(n, epsilon, limit, besides=True)
     hides, residual = besides_cells(values, cuts.cell_of(count), epsilon, error, crowd, stands_for)
     whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
     if residual is None or not most:

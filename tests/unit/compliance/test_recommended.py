@@ -15,7 +15,7 @@ from compliance.mechanisms.recommended import CELLS_FROM, Recommended, answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.batch import AskedBatch
-from fairwall.laws.choice import Allowance, _contenders, best, best_for, nearest
+from fairwall.laws.choice import Allowance, _contenders, _is_within, best, best_for, nearest
 from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.standings import MIDPOINT, SHRUNK, Promise, choose, standings
@@ -163,7 +163,9 @@ def test_nor_where_the_gap_may_be_too_large() -> None:
 
 @pytest.mark.parametrize("models", [1, 5, pytest.param(25, marks=pytest.mark.check)])
 @pytest.mark.parametrize("kind", ["near", "decisions", "thresholds"])
-def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(kind: str, models: int) -> None:
+def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(
+    kind: str, models: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     people, rng = 150_000, np.random.default_rng(3)
     common, own = rng.normal(size=people), rng.normal(size=(models, people))
     rows = {
@@ -177,20 +179,39 @@ def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(kind: str, models:
         batch = AskedBatch(metric, rows, labels, (metric,))
         assert len(batch.few.labels) < people / 2
         by_few = best_for(batch, allowance)
+        monkeypatch.setattr(AskedBatch, "few", property(lambda self: self))
+        batch.found.clear()
         by_all = nearest(batch, best(metric, batch.people, models, allowance, batch.exposed), allowance)
         if by_few != by_all:  # then either does: of cells a part tells up to a tenth too little
             errors = _contenders(batch, allowance)
             assert errors[by_few] < 1.15 * errors[by_all]
+        monkeypatch.undo()
 
 
-def test_a_part_of_people_is_not_taken_where_a_label_is_too_rare_or_a_limit_binds() -> None:
+def test_a_part_of_people_is_not_taken_where_a_label_is_too_rare() -> None:
     rows = np.random.default_rng(0).random((1, 150_000))
     labels = np.zeros(150_000, np.uint8)
     labels[:1000] = 1
     batch = AskedBatch("eo", rows, labels, ("eo",))
     assert batch.few is batch
     labels[:20_000] = 1
-    assert (batch := AskedBatch("eo", rows, labels, ("eo",))).few is not batch
-    assert best_for(batch, Allowance(1.0, limit=Limit(0.6)))
-    assert "few" in vars(batch)
-    assert "strata" not in vars(batch.few)  # nobody looked at it
+    few = AskedBatch("eo", rows, labels, ("eo",)).few
+    assert few.people == pytest.approx(20_000, rel=0.05)
+    assert few.few is few
+
+
+def test_what_is_revealed_of_very_many_is_a_matter_of_all() -> None:
+    """Models that differ about people whom the part lacks have noise of their own."""
+    people, models = 150_000, 40
+    rows = np.tile(np.random.default_rng(0).random(people), (models, 1))
+    batch = AskedBatch("sp", rows, np.zeros(people, np.uint8), ("sp",))
+    assert batch.few.drawn is not None
+    left_out = np.setdiff1d(np.arange(people), batch.few.drawn)
+    rows[np.arange(models), left_out[:models]] = 0.5
+    allowance = Allowance(2.0, limit=Limit(0.6))
+    one, different = (allowance.reveals(batch, "cube", count) for count in (1, models))
+    limit = Limit((one + different) / 2)
+    allowance = Allowance(2.0, limit=limit)
+    assert _is_within(batch.few, "cube", allowance) == (one < different)
+    assert _is_within(batch, "cube", allowance) == (different < one)
+    assert ("cube" in {each.removesuffix(SHRUNK) for each in _contenders(batch, allowance)}) == (different < one)
