@@ -59,7 +59,7 @@ class Synced(Words):
         strace = shutil.which("strace")
         if strace is None:
             raise NotRun("needs strace, to see when a server writes")
-        # A server is stopped only where it is looked at; by an older strace at every call, and then some answer too late.
+        # A server is stopped only where it is looked at; by an older strace at every call, which takes some too long.
         tracing = next((way for way in ((strace, "--seccomp-bpf", "-f"), (strace, "-f")) if _works(way)), None)
         if tracing is None:
             raise NotRun("needs strace to be allowed, to see when a server writes")
