@@ -120,9 +120,8 @@ def expect(
         For a batch that the mechanism refuses.
     """
     answers_with = MECHANISM_LAWS[chosen(mechanism, metric, sum(strata), models, epsilon, delta).name]
-    power = _POWERS.get(answers_with.noise_on)
-    stands_for = 1.0
-    if power is not None and min(strata) > _MEMBERS_MIN:
+    power, stands_for = _POWERS.get(answers_with.noise_on, 0.0), 1.0
+    if power and min(strata) > _MEMBERS_MIN:
         stands_for = min(max(1.0, sum(strata) / _PEOPLE_MAX), min(strata) / _MEMBERS_MIN)
         strata = round(strata[0] / stands_for), round(strata[1] / stands_for)
     people = sum(strata)
@@ -150,7 +149,7 @@ def expect(
             distances.append(np.abs(midpoint(metric) - truth))
     if MECHANISM_LAWS[mechanism.name].is_choice:
         return Expectation(math.nan, math.nan, math.nan, _median(distances))
-    told = [_median(values) / stands_for ** (power or 0.0) for values in (errors, widths, likely_widths)]
+    told = [_median(values) / stands_for**power for values in (errors, widths, likely_widths)]
     return Expectation(told[0], told[1], told[2], _median(distances))
 
 

@@ -34,6 +34,8 @@ from compliance.ledger.store import LedgerUnavailable
 _NEW = {"data": "x''", "mac": "x''"}
 """The columns that format 1 has not, and what stands for them."""
 
+_DATA = COLUMNS["terms"].split(", ").index("data")
+
 
 def renew(path: Path, seal: AnySeal) -> None:
     """Write a ledger of format 1 anew in its place; leave any other file as it is.
@@ -122,6 +124,3 @@ def _link(before: bytes, record: Record) -> bytes:
     if isinstance(record, Terms):
         columns = tuple(value for place, value in enumerate(columns) if place != _DATA)
     return digest_of(before, record, columns)
-
-
-_DATA = COLUMNS["terms"].split(", ").index("data")

@@ -233,12 +233,11 @@ class World:
             self._require_left_now(answer, place)
             return
         self._bought[key] = lasting(answer)
-        self._open.get(place, {}).pop(request_id, None)
         told = MECHANISM_LAWS.get(self.about(deployment).mechanism)
         free = account == "audits" and told is not None and told.answers_for_nothing
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
             raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
-        self._charge(place, answer.epsilon_charged)
+        self._charge(place, request_id, answer.epsilon_charged)
         self._require_left(place, answer.epsilon_remaining, "an answer says that {} is left")
         self._require_left_now(answer, place)
 
@@ -258,7 +257,7 @@ class World:
         fresh = {key: answer for key, answer in answers.items() if (*place[:2], key) not in self._bought}
         for key, answer in sorted(fresh.items(), key=lambda item: -item[1].epsilon_remaining):
             self._bought[(*place[:2], key)] = lasting(answer)
-            self._charge(place, answer.epsilon_charged)
+            self._charge(place, key, answer.epsilon_charged)
             self._require_left(
                 place, answer.epsilon_remaining, "one of several answers at the same time says {} is left"
             )
@@ -290,7 +289,8 @@ class World:
                 continue
             self._require_left(place, self.remaining(caller, deployment, account), f"{caller} has epsilon {{}} left")
 
-    def _charge(self, place: _Place, epsilon: float) -> None:
+    def _charge(self, place: _Place, request_id: str, epsilon: float) -> None:
+        self._open.get(place, {}).pop(request_id, None)
         self._left[place] = self._left.get(place, math.nan) - epsilon
         if place in self._exactly:
             self._exactly[place] -= _written(epsilon)

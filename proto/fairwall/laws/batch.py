@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.cells import Cuts, cut, least_among
+from fairwall.laws.cells import Cuts, cut, least_among, part_of
 from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.posterior import centred_values
 
@@ -24,8 +24,6 @@ FEW = 2**16
 
 _RAREST = 2**12
 """How many of them have the rarer label at least."""
-
-_SEED = 2027
 
 _Arguments = ParamSpec("_Arguments")
 _Found = TypeVar("_Found")
@@ -157,7 +155,7 @@ class AskedBatch:
         many = max(FEW, math.ceil(_RAREST * people / max(least, 1)))
         if people <= 2 * many:
             return self
-        drawn = np.unique(np.random.default_rng(_SEED).integers(0, people, many))
+        drawn = part_of(people, many)
         of_few = np.ascontiguousarray(self.predictions[:, drawn]), self.labels[drawn], self.metrics
         return AskedBatch(self.metric, *of_few, len(self.labels) / len(drawn), drawn)
 

@@ -112,6 +112,11 @@ def least_people(epsilon: float) -> int:
     return math.ceil(CELL_MIN / max(1.0, epsilon) ** 2)
 
 
+def part_of(people: int, many: int) -> NDArray[np.intp]:
+    """Draw about so many people by position, without anything of theirs: public, and always the same."""
+    return np.unique(np.random.default_rng(_SEED).integers(0, people, many))
+
+
 def least_among(least: int, stands_for: float) -> int:
     """Return how many of a part a cell holds at least, each of whom stands for several: `CELL_MIN`, or for as many."""
     return max(min(least, CELL_MIN), math.ceil(least / stands_for))
@@ -139,7 +144,7 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
         order, at, _ = _cut(points, least)
     else:
         # Very many are cut where a public part of them is.
-        few = points[:, np.unique(np.random.default_rng(_SEED).integers(0, n, _FEW))]
+        few = points[:, part_of(n, _FEW)]
         _, _, found = _cut(few, least_among(least, n / few.shape[1]))
         order, at = _cut_as(points, least, found)
     return Cuts(order, np.array(at, np.intp), squares, directions[:, :_DIRECTIONS])
