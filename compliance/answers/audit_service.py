@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import grpc
 import numpy as np
@@ -35,8 +35,6 @@ from fairwall.wire.v1.error_pb2 import AuditError
 LOG = logging.getLogger(__name__)
 
 _REQUEST_ID_MAX = 64
-
-_ONE = np.float64(1).view(np.uint64)
 
 _Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest
 
@@ -118,7 +116,7 @@ class AuditService(AuditServiceServicer):
 
 
 def _answer(
-    case: Case, header: _Header, metric: str, predictions: NDArray[np.float64], context: grpc.ServicerContext
+    case: Case, header: _Header, metric: str, predictions: NDArray[Any], context: grpc.ServicerContext
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
     developer, began = developer_of(context), time.monotonic()
@@ -126,6 +124,7 @@ def _answer(
     digest, compared = audit_digest(header, predictions), is_compared(rows_digest, case)
     if case.rows is not None:
         predictions = case.rows.of_records(predictions, by_ids=compared is True)
+    predictions = predictions.astype(np.float64, copy=False)
     with explained(header.deal_id):
         entry = case.answer(developer, header.request_id, digest, metric, predictions, header.epsilon)
         now = case.ledger.remaining(case.dataset, developer)
@@ -304,7 +303,7 @@ def _check_size(models: int, case: Case) -> None:
 
 def _receive(
     header: audit.AuditHeader, metric: str, requests: Iterator[audit.AuditRequest], case: Case
-) -> NDArray[np.float64]:
+) -> NDArray[Any]:
     return _checked(metric, received(header, requests, case))
 
 
@@ -312,7 +311,7 @@ def received(
     header: audit.AuditHeader | group.ByGroupHeader,
     requests: Iterator[audit.AuditRequest] | Iterator[group.ByGroupRequest],
     case: Case,
-) -> NDArray[np.float64]:
+) -> NDArray[np.generic]:
     """Take the predictions that follow a header, shape (models, people), whatever they are.
 
     Raises
@@ -326,24 +325,28 @@ def received(
     _check_rows(header.rows_digest, case)
     _check_size(shape[0], case)
     limit = 8 * case.queries_max * case.people
-    predictions = uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
-    return predictions.astype(np.float64, copy=False)
+    return uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
 
 
-def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+def _checked(metric: str, predictions: NDArray[np.generic]) -> NDArray[Any]:
     return checked_predictions(predictions, binary=METRICS[metric].binary)
 
 
-def checked_predictions(predictions: NDArray[np.float64], *, binary: bool) -> NDArray[np.float64]:
-    """Refuse predictions that are none, or not 0 or 1 where they have to be; the same array."""
+def checked_predictions(predictions: NDArray[np.generic], *, binary: bool) -> NDArray[Any]:
+    """Refuse predictions that are none, or not 0 or 1 where they have to be; the same numbers."""
+    if predictions.dtype == np.bool_:
+        return predictions
     # Read as an integer, the bits of the numbers in [0, 1], and of no others, are at most those of 1: a greater number
     # is a greater integer, so are infinity and NaN, and the sign is the first bit. One pass clears a sound batch
     # that holds no -0.
-    if predictions.view(np.uint64).max() > _ONE:
+    whole = predictions.view(f"u{predictions.itemsize}")
+    if whole.max() > np.ones(1, predictions.dtype).view(whole.dtype)[0]:
         if not np.isfinite(predictions).all():
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
         if predictions.min() < 0 or predictions.max() > 1:
             raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
-    if binary and not np.isin(predictions, (0, 1)).all():
+    if predictions.dtype == np.uint8:
+        return predictions.view(np.bool_)
+    if binary and not all(((model == 0) | (model == 1)).all() for model in predictions):
         raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
     return predictions

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 import grpc
+import numpy as np
 
 from compliance.answers.audit_service import (
     check_request_id,
@@ -84,6 +85,7 @@ class GroupService(GroupServiceServicer):
         _validate(header, grouped)
         binary = bool(set(header.measures) & _DECISIONS)
         predictions = checked_predictions(received(header, request_iterator, grouped.case), binary=binary)
+        predictions = predictions.astype(np.float64, copy=False)
         digest = by_group_digest(header, _terms(grouped), predictions)
         developer, began, case = developer_of(context), time.monotonic(), grouped.case
         compared = is_compared(header.rows_digest, case)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
 from fairwall.wire.rows import digest_of, order_of
 from sim.conformance.by_group import number_of as number_of_measure
@@ -45,6 +45,10 @@ class Altered(Words):
             seen = step.ask(world, other)
             if seen.answered or (seen.reason not in _REFUSED and not what.startswith("the field")):
                 raise Violation(f"a request with {what} changed {seen.text} under a used id")
+        for rows in _as_other_types(asked):
+            seen = step.ask(world, asked.with_rows(rows))
+            if not seen.answered or repeated(seen) != repeated(first):
+                raise Violation(f"the same numbers as {rows.dtype} got another answer: {seen.text}")
         again = step.ask(world, asked)
         if not again.answered or repeated(again) != repeated(first):
             raise Violation("the same request got another answer")
@@ -55,10 +59,9 @@ class Altered(Words):
             return
         places = sampled(world, range(0, rows.size, self.every))
         for place in dict.fromkeys([*places, rows.size - 1, rows.size // 2]):
-            data = bytearray(arrays.to_message(rows).data)
+            changed = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<")).copy()
             # The last bit of the number's last byte: the least that it can differ by.
-            data[place * rows.itemsize] ^= 1
-            changed = np.frombuffer(bytes(data), rows.dtype).reshape(rows.shape)
+            changed.reshape(-1).view(np.uint8)[place * rows.itemsize] ^= 1
             if changed.max() <= 1:
                 yield f"prediction {place}", Asked(header, changed)
         if len(rows) > 1:
@@ -69,15 +72,21 @@ class Altered(Words):
         yield "the order of people", Asked(header, np.ascontiguousarray(rows[:, ::-1]))
         if len(rows) == rows.shape[1]:
             yield "rows and columns", Asked(header, np.ascontiguousarray(rows.T))
-        if rows.dtype == np.uint8:
-            for kind in (np.float64, np.float32):
-                yield "the type", asked.with_rows(rows.astype(kind))
-        elif rows.dtype == np.float32:
-            yield "the type", asked.with_rows(rows.astype(np.float64))
         # The same bytes, as another shape.
         if len(rows) != rows.shape[1]:
             yield "the shape", asked.with_header(shape=rows.shape[::-1])
         yield "the shape", asked.with_header(shape=(rows.size,))
+
+
+def _as_other_types(asked: Asked) -> Iterator[NDArray[Any]]:
+    """Give the same numbers as each other type that has them."""
+    rows = asked.predictions
+    if not rows.size:
+        return
+    for kind in (np.bool_, np.uint8, np.float32, np.float64):
+        other = rows.astype(kind)
+        if rows.dtype != kind and np.array_equal(other.astype(np.float64), rows.astype(np.float64)):
+            yield other
 
 
 def _changed(asked: Asked, world: World) -> Iterator[tuple[str, Asked]]:

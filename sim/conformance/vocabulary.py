@@ -113,12 +113,17 @@ class Predictions(Words):
     group: Literal["advantaged", "disadvantaged"] | None = None
     of: str = ""
     put: tuple[tuple[int, int, float], ...] = ()
-    kind: Literal["float64", "float32", "uint8"] = "float64"
+    kind: Literal["float64", "float32", "uint8", "bool"] = "float64"
 
     @property
     def are_decisions(self) -> bool:
         """Whether all of them are 0 or 1, but for those that are put."""
-        return self.kind == "uint8" or self.decisions is not None or self.group is not None or self.fill in (0, 1)
+        return (
+            self.kind in ("uint8", "bool")
+            or self.decisions is not None
+            or self.group is not None
+            or self.fill in (0, 1)
+        )
 
     def make(self, world: World, deployment: str) -> NDArray[Any]:
         """Make them, shape (models, columns)."""

@@ -232,7 +232,7 @@ class _CallComparison:
         """Compare parts of an array that an earlier message announced."""
         field_name = name.rpartition(".")[2].removesuffix("_chunk")
         header = self._headers.get(field_name)
-        if header is None or len(old) != len(new):
+        if header is None or len(old) != len(new) or header.element_type == array_pb2.ELEMENT_TYPE_BIT:
             if len(old) != len(new):
                 yield name, f"{len(old)} bytes", f"{len(new)}"
             elif old != new:

@@ -153,6 +153,7 @@ _TYPES = {
     array_pb2.ELEMENT_TYPE_FLOAT64: "float64",
     array_pb2.ELEMENT_TYPE_FLOAT32: "float32",
     array_pb2.ELEMENT_TYPE_UINT8: "uint8",
+    array_pb2.ELEMENT_TYPE_BIT: "bits",
 }
 _NUMBERS = {
     FieldDescriptor.CPPTYPE_DOUBLE,

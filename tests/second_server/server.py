@@ -37,6 +37,7 @@ LOG = logging.getLogger("second")
 SERVICE = "/fairwall.compliance.v1.AuditService/"
 SYSTEM = random.SystemRandom()
 ELEMENTS = {1: ("d", 8), 2: ("f", 4), 3: ("B", 1)}
+BITS = 4
 NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 
 INVALID, PRECONDITION = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION
@@ -428,12 +429,10 @@ class Service(grpc.GenericRpcHandler):
             raise Refused("PREDICTIONS_SHAPE", people=len(self._people.labels))
         if not 1 <= shape[0] <= self._models_max:
             raise Refused("QUERIES_OUT_OF_RANGE", queries_max=self._models_max)
-        if header.predictions.element_type not in ELEMENTS:
-            raise Refused("REQUEST_MALFORMED")
-        letter, size = ELEMENTS[header.predictions.element_type]
-        data = self._receive(messages, shape[0] * shape[1] * size)
-        values = struct.unpack(f"<{shape[0] * shape[1]}{letter}", data)
+        values = self._numbers(header.predictions.element_type, shape, messages)
         self._check(metric, values)
+        header.predictions.element_type = 1
+        data = struct.pack(f"<{len(values)}d", *values)
         rows = [values[start : start + shape[1]] for start in range(0, len(values), shape[1])]
         digest = hashlib.sha256(header.SerializeToString(deterministic=True) + data).digest()
         answer, left_now = self._ledger.sell(
@@ -444,6 +443,19 @@ class Service(grpc.GenericRpcHandler):
         if left_now is not None:
             told.epsilon_remaining_now = left_now
         return told.SerializeToString()
+
+    def _numbers(self, kind, shape, messages):
+        if kind == BITS:
+            width = (shape[1] + 7) // 8
+            data = self._receive(messages, shape[0] * width)
+            rows = [int.from_bytes(data[start : start + width], "little") for start in range(0, len(data), width)]
+            if any(row >> shape[1] for row in rows):
+                raise Refused("REQUEST_MALFORMED")
+            return [row >> person & 1 for row in rows for person in range(shape[1])]
+        if kind not in ELEMENTS:
+            raise Refused("REQUEST_MALFORMED")
+        letter, size = ELEMENTS[kind]
+        return struct.unpack(f"<{shape[0] * shape[1]}{letter}", self._receive(messages, shape[0] * shape[1] * size))
 
     @staticmethod
     def _receive(messages, size):

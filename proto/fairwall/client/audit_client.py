@@ -202,7 +202,7 @@ class AuditClient:
         batch, digest = self._arranged(predictions, ids, table)
         if asked is None:
             header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest)
-            asked = audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()[:ID_DIGITS]
+            asked = audit_digest(header, batch).hex()[:ID_DIGITS]
         answer = self._call(
             lambda: gaps.ask(
                 self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest

@@ -21,6 +21,7 @@ _TYPES: dict[int, np.dtype[np.generic]] = {
     array_pb2.ELEMENT_TYPE_FLOAT64: np.dtype("<f8"),
     array_pb2.ELEMENT_TYPE_FLOAT32: np.dtype("<f4"),
     array_pb2.ELEMENT_TYPE_UINT8: np.dtype("u1"),
+    array_pb2.ELEMENT_TYPE_BIT: np.dtype("?"),
 }
 _CODES = {dtype: code for code, dtype in _TYPES.items()}
 
@@ -30,7 +31,7 @@ class ArrayError(ValueError):
 
 
 def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
-    """Describe an array of float64, float32 or uint8 with at most 2 axes; ArrayError for another one."""
+    """Describe an array of float64, float32, uint8 or bool with at most 2 axes; ArrayError for another one."""
     code = _CODES.get(array.dtype.newbyteorder("<"))
     if code is None or array.ndim > 2:
         raise ArrayError(f"no array of type {array.dtype} with {array.ndim} axes travels on this wire")
@@ -87,7 +88,7 @@ class ArrivingArray:
         if len(header.shape) > 2:
             raise ArrayError("more than 2 axes")
         self._shape = tuple(int(length) for length in header.shape)
-        size = prod(self._shape) * dtype.itemsize
+        size = prod(self._shape) * dtype.itemsize if dtype != np.bool_ else prod(_packed(self._shape))
         if size > limit_bytes or any(length >> 32 for length in self._shape):
             raise ArrayError("larger than the receiver accepts")
         self._dtype = dtype
@@ -106,8 +107,11 @@ class ArrivingArray:
         """Return the array, read-only; ArrayError if bytes are missing."""
         if self._filled != len(self._buffer):
             raise ArrayError("fewer bytes than the header says")
-        array: NDArray[np.generic] = self._buffer.view(self._dtype).reshape(self._shape)
-        array = array.astype(self._dtype.newbyteorder("="), copy=False)
+        if self._dtype == np.bool_:
+            array: NDArray[np.generic] = _unpacked(self._buffer.reshape(_packed(self._shape)), self._shape)
+        else:
+            array = self._buffer.view(self._dtype)
+        array = array.reshape(self._shape).astype(self._dtype.newbyteorder("="), copy=False)
         array.flags.writeable = False
         return array
 
@@ -120,5 +124,20 @@ def gathered(header: array_pb2.ArrayHeader, chunks: Iterable[bytes]) -> NDArray[
     return arriving.finish()
 
 
+def _packed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the bytes of bits."""
+    return (*shape[:-1], -(-shape[-1] // 8)) if shape else (1,)
+
+
+def _unpacked(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    shape = shape or (1,)
+    if packed.size and shape[-1] % 8 and (packed[..., -1] >> shape[-1] % 8).any():
+        raise ArrayError("bits beyond the last column")
+    bits = np.unpackbits(packed, axis=-1, count=shape[-1], bitorder="little")
+    return bits.view(np.bool_)
+
+
 def _wire_order(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    if array.dtype == np.bool_:
+        return np.packbits(np.atleast_1d(array), axis=-1, bitorder="little")
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))

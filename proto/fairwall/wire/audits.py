@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from blake3 import blake3
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as groups
+from fairwall.wire.v1 import array_pb2
 
 ID_DIGITS = 32
 """Of a digest in a request id: 128 bits, so that no two questions have the same id by chance."""
@@ -15,32 +19,48 @@ ID_DIGITS = 32
 _AT_ONCE_BYTES = 1 << 20
 """Up to here one thread digests a batch sooner than several would have begun."""
 
+_PIECE = 1 << 21
+"""So many predictions at a time are numbers of float64, and digested by several threads."""
 
-def audit_digest(header: audit.AuditHeader | audit.AuditModelsRequest, predictions: NDArray[np.float64]) -> bytes:
+
+def audit_digest(header: audit.AuditHeader | audit.AuditModelsRequest, predictions: NDArray[np.generic]) -> bytes:
     """Stand for everything that a request asks: what its id may be used for.
 
     The two kinds of request never serialise alike: field 5 is a message in the one and a number above 0 in the other.
 
-    Predictions, shape (models, people), are contiguous.
+    Predictions have the shape (models, people). It is the numbers that count, whatever type they travel as.
     """
-    return _digest(header.SerializeToString(deterministic=True), predictions)
+    return _digest(_of_numbers(header).SerializeToString(deterministic=True), predictions)
 
 
 def by_group_digest(
-    header: groups.ByGroupHeader, terms: groups.GetGroupTermsResponse, predictions: NDArray[np.float64]
+    header: groups.ByGroupHeader, terms: groups.GetGroupTermsResponse, predictions: NDArray[np.generic]
 ) -> bytes:
     """Stand for everything that a request for counts by group asks: among other values of an attribute it is another.
 
-    What is left of a budget is no part of it. Predictions, shape (models, people), are contiguous.
+    What is left of a budget is no part of it, nor the type of predictions, shape (models, people).
     """
     policy = groups.GetGroupTermsResponse()
     policy.CopyFrom(terms)
     for name in ("epsilon", "epsilon_remaining"):
         policy.ClearField(name)
-    asked = (message.SerializeToString(deterministic=True) for message in (header, policy))
+    asked = (message.SerializeToString(deterministic=True) for message in (_of_numbers(header), policy))
     return _digest(b"by group" + b"".join(asked), predictions)
 
 
-def _digest(asked: bytes, predictions: NDArray[np.float64]) -> bytes:
-    threads = 1 if predictions.nbytes <= _AT_ONCE_BYTES else blake3.AUTO
-    return blake3(asked, max_threads=threads).update(predictions.data.cast("B")).digest()
+def _of_numbers(header: audit.AuditHeader | audit.AuditModelsRequest | groups.ByGroupHeader) -> Message:
+    """Announce the predictions, if any follow, as float64, which has every type's numbers."""
+    if isinstance(header, audit.AuditModelsRequest):
+        return header
+    announced = copy.deepcopy(header)
+    announced.predictions.element_type = array_pb2.ELEMENT_TYPE_FLOAT64
+    return announced
+
+
+def _digest(asked: bytes, predictions: NDArray[np.generic]) -> bytes:
+    threads = 1 if 8 * predictions.size <= _AT_ONCE_BYTES else blake3.AUTO
+    digest = blake3(asked, max_threads=threads)
+    flat = predictions.reshape(-1)
+    for start in range(0, flat.size, _PIECE):
+        digest.update(np.ascontiguousarray(flat[start : start + _PIECE], "<f8").data.cast("B"))
+    return digest.digest()

@@ -24,6 +24,7 @@ from fairwall.rpc.arrays import (
     to_message,
 )
 from fairwall.wire.v1.array_pb2 import (
+    ELEMENT_TYPE_BIT,
     ELEMENT_TYPE_FLOAT32,
     ELEMENT_TYPE_FLOAT64,
     ELEMENT_TYPE_UINT8,
@@ -31,7 +32,7 @@ from fairwall.wire.v1.array_pb2 import (
     ArrayHeader,
 )
 
-TYPES = ["<f8", ">f8", "<f4", ">f4", "u1"]
+TYPES = ["<f8", ">f8", "<f4", ">f4", "u1", "?"]
 
 
 @st.composite
@@ -109,6 +110,21 @@ def test_an_array_whose_last_chunk_is_missing_is_refused() -> None:
         gathered(header_of(array), [first])
 
 
+def test_bits_are_packed_row_by_row_the_first_person_in_the_last_bit() -> None:
+    array = np.array([[1, 0, 0, 0, 0, 0, 0, 0, 1, 1], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]], bool)
+    message = to_message(array)
+    assert (message.header.element_type, list(message.header.shape)) == (ELEMENT_TYPE_BIT, [2, 10])
+    assert message.data == bytes.fromhex("0103 0200")
+
+
+def test_bits_beyond_the_last_column_are_refused() -> None:
+    header = header_of(np.zeros((2, 10), bool))
+    with pytest.raises(ArrayError, match="beyond the last column"):
+        arrive(header, [bytes.fromhex("0107 0200")])
+    with pytest.raises(ArrayError, match="beyond the last column"):
+        arrive(header, [bytes.fromhex("0103 0280")])
+
+
 def test_the_bytes_are_little_endian_in_c_order() -> None:
     array = np.array([[1.0, 2.0], [3.0, 4.0]], ">f4", order="F")
     message = to_message(array)
@@ -134,7 +150,7 @@ def test_chunks_are_full_but_for_the_last(size: int, chunks: list[int]) -> None:
     assert b"".join(cut) == array.tobytes()
 
 
-@pytest.mark.parametrize("kind", ["i8", "i1", "u2", "f2", "c16", "?", "O", "U3", "M8[s]"])
+@pytest.mark.parametrize("kind", ["i8", "i1", "u2", "f2", "c16", "O", "U3", "M8[s]"])
 def test_an_array_of_another_type_does_not_travel(kind: str) -> None:
     with pytest.raises(ArrayError, match="no array of type"):
         header_of(np.zeros(2, kind))

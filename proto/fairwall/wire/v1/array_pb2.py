@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irwall/wire/v1/array.proto\x12\x10\x66\x61irwall.wire.v1\x1a!fairwall/wire/v1/visibility.proto\"]\n\x0b\x41rrayHeader\x12\x39\n\x0c\x65lement_type\x18\x01 \x01(\x0e\x32\x1d.fairwall.wire.v1.ElementTypeB\x04\x88\xb5\x18\x04\x12\x13\n\x05shape\x18\x02 \x03(\x04\x42\x04\x88\xb5\x18\x04\"P\n\x05\x41rray\x12\x33\n\x06header\x18\x01 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x04\x12\x12\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x04*w\n\x0b\x45lementType\x12\x1c\n\x18\x45LEMENT_TYPE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45LEMENT_TYPE_FLOAT64\x10\x01\x12\x18\n\x14\x45LEMENT_TYPE_FLOAT32\x10\x02\x12\x16\n\x12\x45LEMENT_TYPE_UINT8\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irwall/wire/v1/array.proto\x12\x10\x66\x61irwall.wire.v1\x1a!fairwall/wire/v1/visibility.proto\"]\n\x0b\x41rrayHeader\x12\x39\n\x0c\x65lement_type\x18\x01 \x01(\x0e\x32\x1d.fairwall.wire.v1.ElementTypeB\x04\x88\xb5\x18\x04\x12\x13\n\x05shape\x18\x02 \x03(\x04\x42\x04\x88\xb5\x18\x04\"P\n\x05\x41rray\x12\x33\n\x06header\x18\x01 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x04\x12\x12\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x04*\x8d\x01\n\x0b\x45lementType\x12\x1c\n\x18\x45LEMENT_TYPE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45LEMENT_TYPE_FLOAT64\x10\x01\x12\x18\n\x14\x45LEMENT_TYPE_FLOAT32\x10\x02\x12\x16\n\x12\x45LEMENT_TYPE_UINT8\x10\x03\x12\x14\n\x10\x45LEMENT_TYPE_BIT\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,8 +40,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ARRAY'].fields_by_name['header']._serialized_options = b'\210\265\030\004'
   _globals['_ARRAY'].fields_by_name['data']._loaded_options = None
   _globals['_ARRAY'].fields_by_name['data']._serialized_options = b'\210\265\030\004'
-  _globals['_ELEMENTTYPE']._serialized_start=262
-  _globals['_ELEMENTTYPE']._serialized_end=381
+  _globals['_ELEMENTTYPE']._serialized_start=263
+  _globals['_ELEMENTTYPE']._serialized_end=404
   _globals['_ARRAYHEADER']._serialized_start=85
   _globals['_ARRAYHEADER']._serialized_end=178
   _globals['_ARRAY']._serialized_start=180

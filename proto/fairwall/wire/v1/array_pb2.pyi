@@ -14,10 +14,12 @@ class ElementType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ELEMENT_TYPE_FLOAT64: _ClassVar[ElementType]
     ELEMENT_TYPE_FLOAT32: _ClassVar[ElementType]
     ELEMENT_TYPE_UINT8: _ClassVar[ElementType]
+    ELEMENT_TYPE_BIT: _ClassVar[ElementType]
 ELEMENT_TYPE_UNSPECIFIED: ElementType
 ELEMENT_TYPE_FLOAT64: ElementType
 ELEMENT_TYPE_FLOAT32: ElementType
 ELEMENT_TYPE_UINT8: ElementType
+ELEMENT_TYPE_BIT: ElementType
 
 class ArrayHeader(_message.Message):
     __slots__ = ("element_type", "shape")
