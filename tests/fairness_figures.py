@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import part_values, sums_over
+from fairwall.laws.values import part_values, sums_over
 
 
 def group_rates(

@@ -124,7 +124,6 @@ def _answer(
     digest, compared = audit_digest(header, predictions), is_compared(rows_digest, case)
     if case.rows is not None:
         predictions = case.rows.of_records(predictions, by_ids=compared is True)
-    predictions = predictions.astype(np.float64, copy=False)
     with explained(header.deal_id):
         entry = case.answer(developer, header.request_id, digest, metric, predictions, header.epsilon)
         now = case.ledger.remaining(case.dataset, developer)

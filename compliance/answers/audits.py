@@ -167,7 +167,8 @@ class Case:
         """
         _, _, _, low, high = _decode_answer(entry)
         asked = entry.request
-        values = Question(asked.metric, predictions, self.records).asked.strata[0].inside
+        stratum = Question(asked.metric, predictions, self.records).asked.strata[0]
+        values = itertools.chain.from_iterable(stratum.pieces())
         return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 
     def expected(self, metric: str, models: int, epsilon: float) -> Expectation:

@@ -129,36 +129,6 @@ def _of_precision(size: Size, hits: CentredSums, positives: CentredSums) -> Ends
     return gaps_of_part(part, LEVEL + 2 * BEYOND)
 
 
-def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
-    """Return each model's least and largest sum over k people, for each k from first to last.
-
-    Parameters
-    ----------
-    values : ndarray of float64
-        Shape (m, n).
-    first, last : int
-        At least 1, and below n.
-
-    Returns
-    -------
-    Ends
-        Shape (m, last - first + 1) each. The order of addition may cost the last bits.
-    """
-    ordered, n = np.sort(values, axis=1), values.shape[1]
-
-    def sums(fewest: NDArray[np.float64], further: NDArray[np.float64]) -> NDArray[np.float64]:
-        of_all = np.empty((len(values), last - first + 1))
-        of_all[:, 0] = fewest.sum(axis=1)
-        np.cumsum(further, axis=1, out=of_all[:, 1:])
-        of_all[:, 1:] += of_all[:, :1]
-        return of_all
-
-    return (
-        sums(ordered[:, :first], ordered[:, first:last]),
-        sums(ordered[:, n - first :], ordered[:, n - last : n - first][:, ::-1]),
-    )
-
-
 def possible_gaps(
     metric: Metric, n: int, totals: NDArray[np.float64], sizes: NDArray[np.float64], sums: Ends
 ) -> Ends:  # fmt: skip

@@ -47,6 +47,7 @@ biased (sample-and-aggregate) have nothing to give here, and get no interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -82,7 +83,7 @@ def within_range(low: NDArray[np.float64], high: NDArray[np.float64], metric: st
 def probabilities_above(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-    values: NDArray[np.float64],
+    values: Iterable[NDArray[np.float64]],
     metric: str,
     threshold: float,
     mechanism: str,
@@ -93,8 +94,8 @@ def probabilities_above(
     ----------
     low, high : ndarray of float64
         The intervals at `LEVEL`, shape (m,), before any bounding.
-    values : ndarray of float64
-        What the metric averages for each model about its stratum, shape (m, people), in [0, 1]; public.
+    values : iterable of ndarray of float64
+        What the metric averages for each model about its stratum, shape (people,) each, in [0, 1]; public.
     metric : str
         A key of `fairwall.laws.metric.METRICS`.
     threshold : float

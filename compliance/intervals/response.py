@@ -19,12 +19,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.counts import possible_gaps, possible_sums
+from compliance.intervals.counts import possible_gaps
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import BEYOND, Part, Reach, gaps_of_part, gaps_of_parts
 from fairwall.laws.metric import Metric
 from fairwall.laws.quantiles import LEVEL
 from fairwall.laws.response import chernoff, mean_of_copies, turned_law
+from fairwall.laws.values import possible_sums
 
 _BINS = 64
 """How finely values are told apart."""
@@ -144,5 +145,5 @@ def _part(
     if inside is not None and not unknown.any():
         ends = math.floor(first[0]), math.ceil(last[0])
         counts = np.arange(ends[0], ends[1] + 1.0)
-        possible = possible_gaps(metric, inside.shape[1], totals, counts, possible_sums(inside, *ends))
+        possible = possible_gaps(metric, inside.shape[1], totals, counts, possible_sums([inside], *ends))
     return Part(people, totals, size, first, last, sums, 0.0, of_values, possible, unknown)

@@ -116,7 +116,7 @@ def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.
     rows = within_reach(merged(bought))
 
     def look(stratum: Stratum) -> Told:
-        seen = seen_by(rows, stratum.centred, stratum.members)
+        seen = seen_by(rows, stratum)
         return Told(*disadvantaged_among(bought, stratum.members), seen, excess(rows))
 
     return answers(question, look)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps, possible_sums
+from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
-from compliance.records.metrics import GroupSums, gaps, sums_over
+from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.batch import Stratum
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise
@@ -135,11 +135,11 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         Whether answers move towards no gap, and the law of the noise.
     """
     metric = find_metric(question.metric)
-    exact = question.records.group_sums(question.metric, question.predictions)
+    exact = question.sums()
     bought, estimates, fewest = dict[str, NDArray[np.float64]](), dict[int, GroupSums](), question.records.minimum_group
     sizes, told = list[Size](), list[CentredSums]()
     for stratum in question.asked.strata:
-        inside, members, name = stratum.parts, stratum.members, size_fact(stratum.label)
+        inside, name = stratum.parts, size_fact(stratum.label)
         sums = np.concatenate([exact[i].sum0 for i in inside])
         asked = Asked(stratum, int(exact[inside[0]].n0), sums, known=name in facts)
         noisy, n = buy(asked), asked.n
@@ -151,19 +151,17 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         taken = noisy.sums if noisy.expected is None else noisy.expected(size)
         of_sums = [
             np.broadcast_to(of, np.shape(noisy.sums))
-            for of in (noisy.sums, noisy.centres, noisy.units, noisy.rounded, taken)
+            for of in (stratum.totals, noisy.sums, noisy.centres, noisy.units, noisy.rounded, taken)
         ]
-        of_parts = (np.split(of, len(inside)) for of in (stratum.values, *of_sums))
+        of_parts = [np.split(of, len(inside)) for of in (*stratum.possible_sums(first, last), *of_sums)]
         shared = [None] * len(inside) if noisy.common is None else noisy.common.split(len(inside))
-        for i, common, of_all, centred, centres, units, rounded, nearest in zip(inside, shared, *of_parts, strict=True):
-            total = sums_over(members, of_all)
-            people = of_all if members.all() else np.compress(members, of_all, axis=1)
-            least, most = possible_sums(people, first, last)
+        for part, (i, common) in enumerate(zip(inside, shared, strict=True)):
+            least, most, total, centred, centres, units, rounded, nearest = (of[part] for of in of_parts)
             possible = possible_gaps(metric, n, total, np.arange(first, last + 1.0), (least, most))
             sizes.append(released)
             told.append(CentredSums(n, total, centred, centres, units, noisy.law, rounded, possible, common))
             if shrinks:
-                totals = Totals(n, total, people.var(axis=1))
+                totals = Totals(n, total, np.split(stratum.variances, len(inside))[part])
                 nearest = shrunk_sums(nearest, size, totals, noisy.law.scale, gaussian=gaussian)
             at = int(size) - first
             sum0 = np.clip(nearest + size * centres, least[:, at], most[:, at])

@@ -14,7 +14,7 @@ from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.batch import Stratum
-from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales
+from fairwall.laws.cube import Coordinates, CubeNoise, cube_scales
 from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import Seen, posterior
 
@@ -41,9 +41,9 @@ class CubeMechanism(Noisy):
 
         def buy(asked: Asked) -> NoisyCounts:
             step = cube_step(epsilon, asked.n)
-            told = coordinates(asked.stratum.inside, step)
-            scales = cube_scales(len(told.steps), epsilon, size_known=asked.known)
-            exact = sums_of_steps(question, asked.stratum, told.steps, step)
+            told = asked.stratum.coordinates(step)
+            scales = cube_scales(told.sides, epsilon, size_known=asked.known)
+            exact = question.sums_of_coordinates(asked.stratum, told)
             law = scales.law if scales.law.stair else drawn_law(scales.scale, scales.sides, step)
             size, least = None, least_size(law, step)
             if scales.together:
@@ -56,7 +56,7 @@ class CubeMechanism(Noisy):
             apart = Laplace(scales.size) if scales.size is not None else law
             expected = None
             if self.shrinks:
-                expected = _expected(asked.stratum, told, step, (sums, law), None if size is None else (size, apart))
+                expected = _expected(asked.stratum, told, (sums, law), None if size is None else (size, apart))
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
                 size,
@@ -76,24 +76,29 @@ class CubeMechanism(Noisy):
 def _expected(
     stratum: Stratum,
     told: Coordinates,
-    step: float,
     released: tuple[NDArray[np.float64], CubeNoise],
     size: tuple[float, Laplace | CubeNoise] | None,
 ) -> Callable[[float], NDArray[np.float64]]:
     """Return what the centred sums are by the posterior, given N0."""
-    means, centred = stratum.means, stratum.centred_inside
-    sums, law = released
-    rows, values, variances = told.steps * step, sums, np.full(len(sums), law.variance())
+    means, (sums, law) = stratum.means, released
+    values, variances = sums, np.full(len(sums), law.variance())
     if size is not None:
         noisy, of_size = size
-        rows, values = np.vstack([rows, np.ones(stratum.people)]), np.append(values, noisy)
-        variances = np.append(variances, of_size.variance())
+        values, variances = np.append(values, noisy), np.append(variances, of_size.variance())
     # Not so little that rounding errors decide.
     variances = np.maximum(variances, _VARIANCE_MIN)
-    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, variances)
+    ones, products, cross = np.zeros(len(values)), np.zeros((len(values),) * 2), np.zeros((stratum.rows, len(values)))
+    for _, block in stratum.blocks():
+        rows = told.of(block) * told.step
+        if size is not None:
+            rows = np.vstack([rows, np.ones(block.shape[1])])
+        ones += rows.sum(axis=1)
+        products += rows @ rows.T
+        cross += stratum.centre(block) @ rows.T
+    seen = Seen(values, ones, products, cross, variances)
 
     def expected(n0: float) -> NDArray[np.float64]:
-        found = posterior(centred @ centred.T, seen, n0 / stratum.people, stratum.people)
+        found = posterior(stratum.gram, seen, n0 / stratum.people, stratum.people)
         nearest: NDArray[np.float64] = found.mean + n0 * (means - told.centres)
         return nearest
 
@@ -109,16 +114,6 @@ def drawn_law(scale: float, sides: int, step: float) -> CubeNoise:
 def least_size(law: CubeNoise, step: float) -> int:
     """Return how many steps a staircase's least size has, where one person moves by 1; 0 for sizes of all kinds."""
     return max(1, round(law.gamma / step)) if law.stair else 0
-
-
-def sums_of_steps(question: Question, stratum: Stratum, steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
-    """Add up what the disadvantaged count, of what each member counts in whole steps, shape (d, people). Secret."""
-    if stratum.people == stratum.members.size:
-        of_all = steps
-    else:
-        of_all = np.zeros((len(steps), stratum.members.size))
-        of_all[:, stratum.members] = steps
-    return question.records.sums_of_disadvantaged(stratum.members, of_all) * step
 
 
 def cube_step(epsilon: float, people: int) -> float:

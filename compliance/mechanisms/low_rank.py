@@ -10,7 +10,7 @@ import numpy as np
 
 from compliance.intervals.counts import Common
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
-from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
+from compliance.mechanisms.cube import cube_step, drawn_law
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise
@@ -31,8 +31,8 @@ class LowRankMechanism(Noisy):
         def buy(asked: Asked) -> NoisyCounts:
             step = cube_step(epsilon, asked.n)
             split = best_split(asked.stratum.inside, epsilon, step, size_known=asked.known)
-            measured = split.common, split.own.steps
-            common, own = (sums_of_steps(question, asked.stratum, rows, step) for rows in measured)
+            measured = split.common, split.own_steps
+            common, own = (question.sums_of_steps(asked.stratum, [rows]) * step for rows in measured)
             if not asked.known:
                 common = np.append(float(asked.n0), common)
             law, own_law = (drawn_law(each.scale, each.sides, step) for each in (split.law, split.own_law))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import Ends
 from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
-from compliance.records.metrics import gaps
+from compliance.records.metrics import GroupSums, gaps
 from compliance.records.people import Records
-from fairwall.laws.batch import AskedBatch
+from fairwall.laws.batch import AskedBatch, Stratum
+from fairwall.laws.cube import Coordinates
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.quantiles import noise_reach
@@ -38,14 +39,15 @@ class Question:
     ----------
     metric : str
         A key of `compliance.records.metrics.METRICS` that the records are audited for.
-    predictions : ndarray of float64
-        Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1]. Public to who asks.
+    predictions : ndarray
+        Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1], as of
+        `fairwall.laws.values.Values`. Public to who asks.
     records : Records
         Secret.
     """
 
     metric: str
-    predictions: NDArray[np.float64]
+    predictions: NDArray[Any]
     records: Records = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +71,20 @@ class Question:
     @cached_property
     def _gaps(self) -> NDArray[np.float64]:
         # A game's case asks for them besides the mechanism.
-        return gaps(self.metric, self.records.group_sums(self.metric, self.predictions))
+        return gaps(self.metric, self.sums())
+
+    def sums(self) -> tuple[GroupSums, ...]:
+        """Add up what the metric looks at over each group, for each of its parts. Secret."""
+        return self.records.group_sums(self.metric, self.predictions)
+
+    def sums_of_coordinates(self, stratum: Stratum, told: Coordinates) -> NDArray[np.float64]:
+        """Add up each coordinate of a stratum over the disadvantaged, shape (d,). Secret."""
+        return self.sums_of_steps(stratum, told.pieces(stratum.pieces())) * told.step
+
+    def sums_of_steps(self, stratum: Stratum, pieces: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Add up over the disadvantaged what each member counts, in pieces of some rows, (r, people) each. Secret."""
+        sums = [self.records.sums_of_disadvantaged(stratum.members, rows) for rows in pieces]
+        return np.concatenate([np.empty(0), *sums])
 
     def counts(self) -> Counts:
         """Count the people by label and group. Secret; by label alone it is public."""

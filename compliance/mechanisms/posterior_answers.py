@@ -86,7 +86,7 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends]:
     for stratum in question.asked.strata:
         n, told = stratum.people, look(stratum)
         size = float(np.clip(told.size, fewest, n - fewest))
-        found = near(posterior(stratum.centred @ stratum.centred.T, told.seen, size / n, n), told.seen, size / n)
+        found = near(posterior(stratum.gram, told.seen, size / n, n), told.seen, size / n)
 
         def sums(
             u: NDArray[np.float64],

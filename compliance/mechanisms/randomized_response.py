@@ -19,7 +19,8 @@ Intervals are `compliance.intervals.response`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,10 @@ from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.metric import find_metric, part_values, sums_over
+from fairwall.laws.metric import find_metric
 from fairwall.laws.response import combined as combined_copies
 from fairwall.laws.response import response_estimates, turning_probability
+from fairwall.laws.values import AT_ONCE, part_values, sums_over
 
 ATTRIBUTES = "randomized-response.protected"
 """The fact: everybody's attribute as it came out in each copy, shape (copies, n); (n,) in old ledgers."""
@@ -65,14 +67,17 @@ class RandomizedResponse(ByRecord):
         copies = np.atleast_2d(known[ATTRIBUTES]).astype(np.float64)
         probabilities = [turning_probability(one) for one in known[EPSILON].tolist()]
         noisy, probability = combined_copies(copies, probabilities)
-        sums = tuple(_estimates(question, noisy, probability))
-        values = np.clip(gaps(question.metric, sums), *metric_range(question.metric))
+        metric, fewest, found = find_metric(question.metric), question.records.minimum_group, list[list[Any]]()
+        step = max(1, AT_ONCE // question.records.people)
+        for first in range(0, question.queries, step):  # some models at a time: what is made of them is large
+            some = replace(question, predictions=question.predictions[first : first + step])
+            values = gaps(some.metric, tuple(_estimates(some, noisy, probability)))
+            parts = list(part_values(some.metric, some.predictions, some.records.labels))
+            guaranteed, likely = intervals(metric, parts, noisy, probabilities, fewest)
+            found.append([np.clip(values, *metric_range(question.metric)), *guaranteed, *likely])
+        values, low, high, *ends = (np.concatenate(of) for of in zip(*found, strict=True))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
-        answers = noise.laplace(values, 0.0, step_for(0.0))
-        metric, fewest = find_metric(question.metric), question.records.minimum_group
-        parts = list(part_values(question.metric, question.predictions, question.records.labels))
-        (low, high), likely = intervals(metric, parts, noisy, probabilities, fewest)
-        return Release(answers, bought, low, high, likely)
+        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high, (ends[0], ends[1]))
 
 
 def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:

@@ -1,8 +1,8 @@
 """Fairness metrics as pure functions of group sums and counts; the attributes themselves never come here.
 
-`METRICS`, `part_values`, `stratum` and formulas are public (`fairwall.laws.metric`); how the sums are taken is
-too (`sums_over`), so that a developer can replay an exact answer bit for bit. A mechanism that adds its noise to sums
-and counts gets every metric from them, with the same formulas.
+`METRICS`, `stratum` and formulas are public (`fairwall.laws.metric`); what is added up, and how, is too
+(`fairwall.laws.values`), so that a developer can replay an exact answer bit for bit. A mechanism that adds its noise
+to sums and counts gets every metric from them, with the same formulas.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import METRICS, GroupSums, Metric, find_metric, part_values, stratum, sums_over
+from fairwall.laws.metric import METRICS, GroupSums, Metric, find_metric, stratum
 
-__all__ = ["METRICS", "GroupSums", "Metric", "gaps", "part_values", "stratum", "sums_over"]
+__all__ = ["METRICS", "GroupSums", "Metric", "gaps", "stratum"]
 
 
 def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:

@@ -6,13 +6,15 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.metrics import GroupSums
-from fairwall.laws.metric import find_metric, part_values, stratum, sums_over
+from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.sensitivity import least_stratum
+from fairwall.laws.values import Values, sums_over, values_of
 
 STRATUM_MIN = least_stratum(1)
 """Among fewer people a flip has no neighbour with both groups present, so no noise would protect anybody."""
@@ -126,17 +128,18 @@ class Records:
         """Return the protected attributes with those of some people, shape (people,), turned over."""
         return np.where(people, 1 - self.protected, self.protected).astype(np.uint8)
 
-    def group_sums(self, metric: str, predictions: NDArray[np.float64]) -> tuple[GroupSums, ...]:
+    def group_sums(self, metric: str, predictions: NDArray[Any]) -> tuple[GroupSums, ...]:
         """Add up each model's values over each group, for each of the metric's parts.
 
         Parameters
         ----------
-        predictions : ndarray of float64, shape (models, people)
+        predictions : ndarray, shape (models, people)
+            As of `fairwall.laws.values.Values`.
 
         Returns
         -------
         tuple of GroupSums
-            Sums in the order that the protocol fixes, see :func:`fairwall.laws.metric.sums_over`; one for each of
+            Sums in the order that the protocol fixes, see :func:`fairwall.laws.values.sums_over`; one for each of
             the metric's parts.
 
         Raises
@@ -144,13 +147,13 @@ class Records:
         ValueError
             For predictions that must be 0 or 1 and are not. Depends on nothing protected.
         """
-        return tuple(self._add_up(members, values) for members, values in part_values(metric, predictions, self.labels))
+        return tuple(self._add_up(members, values) for members, values in values_of(metric, predictions, self.labels))
 
     def sums_of_disadvantaged(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up some values, shape (k, people), over the disadvantaged among the members: shape (k,)."""
-        return sums_over(members & (self.protected == 0), values)
+        """Add up some values of the members, shape (k, members), over the disadvantaged among them: shape (k,)."""
+        return sums_over(self.protected[members] == 0, values)
 
-    def _add_up(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> GroupSums:
+    def _add_up(self, members: NDArray[np.bool_], values: Values) -> GroupSums:
         n0, n1 = self._split(members)
         return GroupSums(
             sum1=sums_over(members & (self.protected == 1), values),

@@ -19,12 +19,13 @@ from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.cube import coordinates, cube_scales, made_uniform
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.low_rank import best_split
-from fairwall.laws.metric import part_values, stratum
+from fairwall.laws.metric import stratum
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.proposal import TEST_SHARE, proposed_size
 from fairwall.laws.response import turning_probability
 from fairwall.laws.selection import sparse_vector, unsigned
 from fairwall.laws.sensitivity import global_sensitivity
+from fairwall.laws.values import part_values
 from fairwall.rpc import arrays
 from sim.conformance import bounds, law
 from sim.conformance.audits import Audit
@@ -290,7 +291,7 @@ class NoisySums(Words):
             errors = answers - exact
             if about.mechanism == "cube":
                 members, values = next(part_values(metric, rows, people.labels))
-                unit = coordinates(values[:, members], 1.0).halves * per_person
+                unit = coordinates([values[:, members]], 1.0).halves * per_person
                 cube = cube_scales(models, epsilon, size_known=True).law
                 centred = 2 * made_uniform(errors / unit, cube.scale, cube.stair) - 1
             elif about.mechanism == "low-rank":
@@ -326,7 +327,7 @@ def _of_two_cubes(
     split = best_split(values, epsilon, 2.0**-20, size_known=True)
     if not len(split.common):
         return 2 * made_uniform(noise / split.own.halves, split.own_law.scale) - 1
-    if not len(split.own.steps):
+    if not split.own.sides:
         common = np.linalg.lstsq(split.weights, noise)[0].astype(np.float64)
         return 2 * made_uniform(common, split.law.scale) - 1
     # Of both kinds together: one model's, or the size of what no common sum can have made.

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.mechanisms import MECHANISM_LAWS
-from fairwall.laws.metric import find_metric, part_values
+from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.precision import spacing, written_down
+from fairwall.laws.values import part_values
 from sim.conformance.calls import Violation
 from sim.conformance.promise import Array, Known, promise_of, quantile
 from sim.conformance.target import Deployment, People

@@ -27,9 +27,10 @@ from fairwall.laws.calibration import (
     printed_laplace_scale,
 )
 from fairwall.laws.mechanisms import Batch
-from fairwall.laws.metric import find_metric, sums_over
+from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
+from fairwall.laws.values import sums_over
 from sim.privacy_audit.exact import is_one_mean, neighbours
 from sim.privacy_audit.sessions import releases
 from sim.privacy_audit.subject import Batches, Claim, Subject

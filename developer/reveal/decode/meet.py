@@ -34,7 +34,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import sums_over
+from fairwall.laws.values import sums_over
 
 SUMS_MAX = 20_000_000
 """Sums listed for a half at most: about a gigabyte in all."""

@@ -7,7 +7,7 @@ this alone, and nobody's protected attribute is within their reach.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.cells import Cuts, cut, least_among, part_of
-from fairwall.laws.metric import find_metric, part_values
-from fairwall.laws.posterior import centred_values
+from fairwall.laws.cube import Coordinates, coordinates
+from fairwall.laws.metric import find_metric
+from fairwall.laws.values import AT_ONCE, Values, possible_sums, sums_over, values_of
 
 FEW = 2**16
 """About so many people predict the errors of very many; most of them are not whom cells are cut by."""
@@ -33,15 +34,15 @@ _Found = TypeVar("_Found")
 class Stratum:
     """People of one label, or all, whom a batch asks about, and what is added up about them.
 
-    `parts` are the numbers of the metric's parts that look at them, and `members` says who they are, shape (n,). The
-    values are what those parts add up about everybody, all models of one part after those of the other, shape (k, n).
+    `parts` are the numbers of the metric's parts that look at them, `members` says who they are, shape (n,), and
+    `values` has what each of those parts adds up: k rows in all, all models of one part after those of the other.
     Each of them stands for several people, if there are very many: `AskedBatch.few`.
     """
 
     label: int | None
     parts: tuple[int, ...]
     members: NDArray[np.bool_]
-    values: NDArray[np.float64]
+    values: tuple[Values, ...]
     stands_for: float = 1.0
 
     @cached_property
@@ -49,46 +50,88 @@ class Stratum:
         """How many members there are, all they stand for counted."""
         return round(self.stands_for * np.count_nonzero(self.members))
 
+    @property
+    def rows(self) -> int:
+        """How many values each member has: k."""
+        return sum(map(len, self.values))
+
     @cached_property
-    def _are_all(self) -> bool:
-        return bool(self.members.all())
+    def _inside(self) -> NDArray[np.intp] | slice:
+        return slice(None) if self.members.all() else np.flatnonzero(self.members)
+
+    def pieces(self) -> Iterator[NDArray[np.float64]]:
+        """Give the members' values some rows at a time, shape (r, people)."""
+        for values in self.values:
+            yield from values.pieces(self._inside)
+
+    def blocks(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        """Give some members at a time, by position, and all their values, shape (k, b)."""
+        inside = np.flatnonzero(self.members)
+        step = max(1, AT_ONCE // self.rows)
+        for first in range(0, len(inside), step):
+            people = inside[first : first + step]
+            yield people, np.concatenate([values.of(slice(None), people) for values in self.values])
 
     @cached_property
     def inside(self) -> NDArray[np.float64]:
-        """The members' values, shape (k, people)."""
-        return self.values if self._are_all else self.values[:, self.members]
+        """The members' values, shape (k, people): of few alone, who fit into memory."""
+        return np.concatenate(list(self.pieces()))
 
     @cached_property
+    def _told(self) -> NDArray[np.float64]:
+        return np.concatenate(
+            [[piece.mean(axis=1), piece.var(axis=1), piece.min(axis=1), piece.max(axis=1)] for piece in self.pieces()],
+            axis=1,
+        )
+
+    @property
     def means(self) -> NDArray[np.float64]:
-        """Their means, shape (k,)."""
-        means: NDArray[np.float64] = self.inside.mean(axis=1)
-        return means
+        """The means of the members' values, shape (k,)."""
+        return np.asarray(self._told[0])
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """The mean squares around the means, shape (k,)."""
+        return np.asarray(self._told[1])
+
+    @cached_property
+    def totals(self) -> NDArray[np.float64]:
+        """What the members' values add up to, in the protocol's order, shape (k,)."""
+        return np.concatenate([sums_over(self.members, values) for values in self.values])
+
+    def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return between what so many members' values add up: `fairwall.laws.values.possible_sums`."""
+        return possible_sums(self.pieces(), first, last)
+
+    def coordinates(self, step: float) -> Coordinates:
+        """Return the values as coordinates that one person moves by at most 1: `fairwall.laws.cube.coordinates`."""
+        return coordinates(self.pieces(), step)
 
     @cached_property
     def ordered(self) -> NDArray[np.float64]:
-        """The mean over models of their values in ascending order, shape (people,)."""
+        """The mean over rows of the members' values in ascending order, shape (people,)."""
         ordered: NDArray[np.float64] = np.sort(self.inside, axis=1).mean(axis=0)
         return ordered
 
-    @cached_property
-    def centred(self) -> NDArray[np.float64]:
-        """The members' values less their means, and 0 for everybody else, shape (k, n).
+    def centre(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take the means off some members' values, shape (k, b): just 0 in a row that is the same for everybody.
 
         They are times the root of how many each stands for, so that sums of squares are those of all of these.
         """
-        inside = centred_values(self.inside)
-        if self.stands_for != 1:
-            inside *= math.sqrt(self.stands_for)
-        if self._are_all:
-            return inside
-        centred = np.zeros(self.values.shape)
-        centred[:, self.members] = inside
-        return centred
+        means, _, least, most = self._told
+        centred: NDArray[np.float64] = values - means[:, np.newaxis]
+        # What is the same for everybody has no gap but by rounding.
+        centred[least == most] = 0.0
+        return centred if self.stands_for == 1 else centred * math.sqrt(self.stands_for)
 
-    @property
-    def centred_inside(self) -> NDArray[np.float64]:
-        """The members' part of them, shape (k, people)."""
-        return self.centred if self._are_all else self.centred[:, self.members]
+    @cached_property
+    def gram(self) -> NDArray[np.float64]:
+        """X X' of the centred values X, shape (k, k)."""
+        total = np.zeros((self.rows, self.rows))
+        for _, values in self.blocks():
+            centred = self.centre(values)
+            total += centred @ centred.T
+        return total
 
 
 def kept(
@@ -115,12 +158,13 @@ def kept(
 class AskedBatch:
     """One batch, without the protected attributes of whom it is about.
 
-    At least one model predicts for everybody, shape (m, n), each in [0, 1]; labels are 0 or 1, shape (n,), and
-    `metrics` are all that these people are audited for. Each may stand for several, drawn from all of them: `few`.
+    At least one model predicts for everybody, shape (m, n), as of `fairwall.laws.values.Values`; labels are 0 or 1,
+    shape (n,), and `metrics` are all that these people are audited for. Each may stand for several, drawn from all of
+    them: `few`.
     """
 
     metric: str
-    predictions: NDArray[np.float64]
+    predictions: NDArray[Any]
     labels: NDArray[np.uint8]
     metrics: tuple[str, ...]
     stands_for: float = 1.0
@@ -163,27 +207,44 @@ class AskedBatch:
     def strata(self) -> tuple[Stratum, ...]:
         """The metric's strata, in their order."""
         metric, found = find_metric(self.metric), []
-        values = list(part_values(self.metric, self.predictions, self.labels))
+        values = list(values_of(self.metric, self.predictions, self.labels))
         for label in metric.strata:
             parts = tuple(i for i, part in enumerate(metric.parts) if part.label == label)
-            members, *of_parts = values[parts[0]][0], *(values[i][1] for i in parts)
-            stacked = np.concatenate(of_parts) if len(parts) > 1 else of_parts[0]
-            found.append(Stratum(label, parts, members, stacked, self.stands_for))
+            of_parts = tuple(values[i][1] for i in parts)
+            found.append(Stratum(label, parts, values[parts[0]][0], of_parts, self.stands_for))
         return tuple(found)
+
+    def of(self, people: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the predictions about some people, shape (m, b)."""
+        return Values(self.predictions).of(slice(None), people)
+
+    @cached_property
+    def split(self) -> tuple[NDArray[np.intp], ...]:
+        """The people, by position, whom cells are made of: those of each label, where any of `metrics` looks at it.
+
+        A cell then serves all of these metrics.
+        """
+        if any(find_metric(metric).labelled for metric in self.metrics):
+            strata = [np.flatnonzero(self.labels == label) for label in (0, 1)]
+        else:
+            strata = [np.arange(len(self.labels))]
+        return tuple(people for people in strata if len(people))
 
     @kept
     def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
-        """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts.
+        """Cut those who are `split` into cells of alike predictions, each of at least so many people."""
+        least = least_among(least, self.stands_for)
+        return tuple((people, cut(self.of(people), least)) for people in self.split)
 
-        Strata are those of the label, where any metric of `metrics` looks at it: a cell, of at least so many people,
-        then serves all of them.
+    def cells(self, people: NDArray[np.intp], cuts: Cuts, count: int, least: int) -> NDArray[np.intp]:
+        """Put people into so many cells as others of them were cut into, shape (people,); some may be empty.
+
+        The others have at least `least` people each: those of smaller ones are in the cell that they were cut off from.
         """
-        labels, least = self.labels, least_among(least, self.stands_for)
-        if any(find_metric(metric).labelled for metric in self.metrics):
-            strata = [np.flatnonzero(labels == label) for label in (0, 1)]
-        else:
-            strata = [np.arange(len(labels))]
-        return tuple((people, cut(self.predictions[:, people], least)) for people in strata if len(people))
+        found, step = np.empty(len(people), np.intp), max(1, AT_ONCE // self.queries)
+        for first in range(0, len(people), step):
+            found[first : first + step] = cuts.cell_of_others(self.of(people[first : first + step]), count)
+        return cuts.enlarged(found, count, least)
 
     @cached_property
     def found(self) -> dict[Hashable, Any]:

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,15 @@ _CELLS_MAX = 2000
 
 
 @dataclass(frozen=True, eq=False)
+class Cut:
+    """A cut of one cell, which is a number of cuts before this one: people on the one side are below a bound."""
+
+    cell: int
+    direction: NDArray[np.float64]
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
 class Cuts:
     """Nested partitions of people.
 
@@ -73,12 +82,18 @@ class Cuts:
         l, the eigenvalues of X X' that are not 0, the largest first, shape (r,).
     directions : ndarray of float64
         The first columns of U, shape (m, at most r).
+    means : ndarray of float64
+        Of each model's predictions about them, shape (m,).
+    found : tuple of Cut
+        By what they were cut, the most telling cut first.
     """
 
     order: NDArray[np.intp]
     at: NDArray[np.intp]
     squares: NDArray[np.float64]
     directions: NDArray[np.float64]
+    means: NDArray[np.float64]
+    found: tuple[Cut, ...]
 
     @property
     def most(self) -> int:
@@ -95,6 +110,45 @@ class Cuts:
         found = np.empty(len(self.order), np.intp)
         found[self.order] = np.repeat(np.arange(cells), np.diff(starts, append=len(self.order)))
         return found
+
+    def cell_of_others(self, values: NDArray[np.float64], cells: int) -> NDArray[np.intp]:
+        """Return the cells of other people, shape (n,), by their predictions, shape (m, n): one of so many for each.
+
+        Cell 0 is what is left of all of them, and cell i what the i-th cut has cut off.
+        """
+        points = (self.directions.T @ (values - self.means[:, np.newaxis])).T.copy()
+        order, ends = np.arange(len(points)), [(0, len(points))]
+        for each in self.found[: cells - 1]:
+            start, end = ends[each.cell]
+            inside = order[start:end]
+            above = points[inside] @ each.direction > each.bound
+            where = end - int(np.count_nonzero(above))
+            order[start:end] = np.concatenate([inside[~above], inside[above]])
+            ends[each.cell] = start, where
+            ends.append((where, end))
+        found = np.empty(len(points), np.intp)
+        for cell, (start, end) in enumerate(ends):
+            found[order[start:end]] = cell
+        return found
+
+    def enlarged(self, cell_of: NDArray[np.intp], cells: int, least: int) -> NDArray[np.intp]:
+        """Put cells of `cell_of_others` of fewer than `least` people together with others, shape (n,).
+
+        A cell goes to the one that it was cut off from, and the first to the last that was cut off from it.
+        """
+        people, place = np.bincount(cell_of, minlength=cells), np.arange(cells)
+        for cell in range(cells - 1, -1, -1):
+            if 0 < people[cell] < least:
+                others = [
+                    number
+                    for number, each in enumerate(self.found[: cells - 1], 1)
+                    if each.cell == 0 and people[number]
+                ]
+                other = self.found[cell - 1].cell if cell else max(others, default=0)
+                people[other] += people[cell]
+                people[cell] *= other == cell
+                place[place == cell] = other
+        return place[cell_of]
 
 
 def cells_scale(epsilon: float) -> float:
@@ -141,28 +195,19 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     squares, directions = directions_of(centred @ centred.T)
     points = directions[:, :_DIRECTIONS].T @ centred
     if n <= 2 * _FEW:
-        order, at, _ = _cut(points, least)
+        order, at, found = _cut(points, least)
     else:
         # Very many are cut where a public part of them is.
         few = points[:, part_of(n, _FEW)]
         _, _, found = _cut(few, least_among(least, n / few.shape[1]))
-        order, at = _cut_as(points, least, found)
-    return Cuts(order, np.array(at, np.intp), squares, directions[:, :_DIRECTIONS])
+        order, at, found = _cut_as(points, least, found)
+    return Cuts(order, np.array(at, np.intp), squares, directions[:, :_DIRECTIONS], values.mean(axis=1), tuple(found))
 
 
-@dataclass(frozen=True, eq=False)
-class _Cut:
-    """A cut of one cell, which is a number of cuts before this one: people on the one side are below a bound."""
-
-    cell: int
-    direction: NDArray[np.float64]
-    bound: float
-
-
-def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], list[int], list[_Cut]]:
+def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
     """Cut people, by their points, shape (r, n): their order, where it is cut, and by what."""
     n = points.shape[1]
-    order, at, cuts = np.arange(n), list[int](), list[_Cut]()
+    order, at, cuts = np.arange(n), list[int](), list[Cut]()
     waiting: list[tuple[float, int, int, int, NDArray[np.intp], int, NDArray[np.float64], float]] = []
 
     def look(first: int, last: int, cell: int) -> None:
@@ -176,17 +221,17 @@ def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], lis
         _, first, last, where, within, cell, direction, bound = heapq.heappop(waiting)
         order[first:last] = order[first:last][within]
         at.append(first + where)
-        cuts.append(_Cut(cell, direction, bound))
+        cuts.append(Cut(cell, direction, bound))
         # The part above is a cell of its own, by the number of cuts so far; the part below keeps the number.
         look(first, first + where, cell)
         look(first + where, last, len(at))
     return order, at, cuts
 
 
-def _cut_as(points: NDArray[np.float64], least: int, cuts: list[_Cut]) -> tuple[NDArray[np.intp], list[int]]:
-    """Cut people as others were: their order, and where it is cut, with at least so many people on either side."""
-    order, at = np.arange(points.shape[1]), list[int]()
-    first, last = {0: 0}, {0: points.shape[1]}
+def _cut_as(points: NDArray[np.float64], least: int, cuts: list[Cut]) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
+    """Cut people as others were, with at least so many people on either side: as `_cut`, by the cuts that can be."""
+    order, at, stand = np.arange(points.shape[1]), list[int](), list[Cut]()
+    first, last, called = {0: 0}, {0: points.shape[1]}, {0: 0}
     for number, each in enumerate(cuts, start=1):
         start, end = first[each.cell], last[each.cell]
         inside = order[start:end]
@@ -195,10 +240,13 @@ def _cut_as(points: NDArray[np.float64], least: int, cuts: list[_Cut]) -> tuple[
         if where - start >= least and end - where >= least:
             order[start:end] = np.concatenate([inside[~above], inside[above]])
             at.append(where)
+            stand.append(replace(each, cell=called[each.cell]))
+            called[number] = len(at)
         else:  # the others were alike where they were cut: all of these are on the one side
             where = start if end - where > where - start else end
+            called[number] = called[each.cell]
         first[number], last[number], last[each.cell] = where, end, where
-    return order, at
+    return order, at, stand
 
 
 def best_count(

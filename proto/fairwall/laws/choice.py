@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch, kept
-from fairwall.laws.cube import coordinates
 from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
 from fairwall.laws.low_rank import best_split
 from fairwall.laws.mechanisms import MECHANISM_LAWS
@@ -143,7 +142,8 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
         names.append(RESPONSE)
     if allowance.reveals(batch, _COUNTS) <= limit.accuracy or not allowance.binds():
         names.append(_COUNTS)
-    names += [each for each in (_CUBE.removesuffix(SHRUNK), LOW_RANK) if _is_within(batch, each, allowance)]
+    cubes = (_CUBE.removesuffix(SHRUNK), *([LOW_RANK] if batch.few is batch else []))
+    names += [each for each in cubes if _is_within(batch, each, allowance)]
     spent = allowance.epsilon, allowance.delta, limit.shares
     widths = {each: half_widths(batch.few, each, *spent) for each in names}
     plain = [widths[each] for each in (_COUNTS, _CUBE.removesuffix(SHRUNK)) if each in widths] or list(widths.values())
@@ -172,7 +172,7 @@ def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
     errors = {CELLS: math.inf}
     if may_be_cells:
         errors[CELLS] = predicted(batch.few, allowance.epsilon, allowance.limit)
-    if _is_within(batch, LOW_RANK, allowance):
+    if batch.few is batch and _is_within(batch, LOW_RANK, allowance):  # of very many the noise is next to nothing
         errors[LOW_RANK] = _error_of_noise(batch, LOW_RANK, allowance, shrinks=False)
     if _is_within(batch, _CUBE.removesuffix(SHRUNK), allowance):
         error, unshrunk = (_error_of_noise(batch, _CUBE, allowance, shrinks=each) for each in (True, False))
@@ -197,9 +197,9 @@ def _is_within(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
     for stratum in batch.strata:
         if name == LOW_RANK:
             split = best_split(stratum.inside, allowance.epsilon, _STEP, size_known=False)
-            different.add(len(split.common) + len(split.own.steps))
+            different.add(len(split.common) + split.own.sides)
         else:
-            different.add(len(coordinates(stratum.inside, _STEP).steps))
+            different.add(stratum.coordinates(_STEP).sides)
     return all(allowance.reveals(batch, name, each) <= most for each in different)
 
 
@@ -213,7 +213,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
     errors = []
     for number, stratum in enumerate(batch.strata):
         # Of two parts the first stands for both.
-        n, centred, of_size = stratum.people, stratum.centred[:m], 0.0
+        n, of_size = stratum.people, 0.0
         mechanism = name.removesuffix(SHRUNK)
         if MECHANISM_LAWS[mechanism].noise_on == "gaps":
             law = noise_on_gaps(batch, stratum, mechanism, epsilon, 0.0, shares)
@@ -221,7 +221,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
         elif name == RESPONSE:
             p = turning_probability(epsilon)
             of_person = p * (1 - p) / max((1 - 2 * p) ** 2, _LEAST)
-            noise, of_size = of_person * float((centred**2).sum(axis=1).mean()), of_person * n
+            noise, of_size = of_person * float(np.diag(stratum.gram)[:m].mean()), of_person * n
         else:
             of_size, of_sums = noise_on_sums(stratum, mechanism, epsilon, 0.0, _size, m)
             noise = float(of_sums.mean())
@@ -233,8 +233,7 @@ def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrin
 @kept
 def _squares(batch: AskedBatch, number: int) -> NDArray[np.float64]:
     """Return l of the models' values in one of the strata, `directions_of`."""
-    centred = batch.strata[number].centred[: batch.queries]
-    return directions_of(centred @ centred.T)[0]
+    return directions_of(batch.strata[number].gram[: batch.queries, : batch.queries])[0]
 
 
 def _size(law: Law) -> float:

@@ -79,11 +79,13 @@ coins of whole odds (2 T_k + 1) / (c (k+j)), j = 1..d, c = max(2L, 2g+1): probab
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from blake3 import blake3
 from numpy.typing import NDArray
 
 from fairwall.laws.calibration import require_batch
@@ -169,19 +171,27 @@ class Coordinates:
     ----------
     centres, halves : ndarray of float64
         c and D of each model, shape (k,).
-    steps : ndarray of float64
-        Whole numbers, shape (d, n): what each person counts in each coordinate, from -1/h to 1/h.
+    kept : ndarray of intp
+        Whose values are the coordinates, shape (d,).
     place : ndarray of intp
         Whose coordinate is each model's, shape (k,): from 0 to d-1, -1 where it predicts the same for all.
     sign : ndarray of float64
-        1, or -1 for a coordinate's negative, shape (k,).
+        1, or -1 for a coordinate's negative, shape (k,); 0 where it predicts the same for all.
+    step : float
+        h: a power of two, at most 1.
     """
 
     centres: NDArray[np.float64]
     halves: NDArray[np.float64]
-    steps: NDArray[np.float64]
+    kept: NDArray[np.intp]
     place: NDArray[np.intp]
     sign: NDArray[np.float64]
+    step: float
+
+    @property
+    def sides(self) -> int:
+        """How many coordinates there are: d."""
+        return len(self.kept)
 
     def sums(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return each model's sum of v - c, shape (..., k), from the coordinates, shape (..., d)."""
@@ -190,28 +200,63 @@ class Coordinates:
         told: NDArray[np.float64] = self.halves * self.sign * released[..., self.place]
         return told
 
+    def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what some people count in each coordinate, shape (d, b), by their values, shape (k, b).
 
-def coordinates(values: NDArray[np.float64], step: float) -> Coordinates:
-    """Turn the values of everybody in a stratum, shape (k, n), into coordinates that one person moves by at most 1.
+        Whole numbers, from -1/h to 1/h.
+        """
+        return self._of(values[self.kept], self.kept)
 
-    The step is h: a power of two, at most 1.
+    def pieces(self, pieces: Iterable[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+        """Give what everybody counts in some coordinates at a time, shape (r, n), by pieces of rows of their values."""
+        first = 0
+        for values in pieces:
+            kept = self.kept[(self.kept >= first) & (self.kept < first + len(values))]
+            if len(kept):
+                yield self._of(values[kept - first], kept)
+            first += len(values)
+
+    def _of(self, values: NDArray[np.float64], models: NDArray[np.intp]) -> NDArray[np.float64]:
+        return self.sign[models, np.newaxis] * _steps(values, self.centres[models], self.halves[models], self.step)
+
+
+def coordinates(pieces: Iterable[NDArray[np.float64]], step: float) -> Coordinates:
+    """Turn the values of everybody in a stratum into coordinates that one person moves by at most 1.
+
+    They come in pieces of some rows, shape (r, n), k in all. The step is h: a power of two, at most 1.
     """
-    least, most = values.min(axis=1), values.max(axis=1)
-    centres, halves = (least + most) / 2, (most - least) / 2
-    telling = np.flatnonzero(halves > 0)
-    steps = (values[telling] - centres[telling, np.newaxis]) / halves[telling, np.newaxis]
-    steps = np.clip(np.rint(steps / step), -1 / step, 1 / step)
-    # A mirror image is the same coordinate; the first person with a number other than 0 says which is which.
-    first = steps[np.arange(len(steps)), np.argmax(steps != 0, axis=1)]
-    sign = np.where(first < 0, -1.0, 1.0)
-    steps *= sign[:, np.newaxis]
-    # As bytes: rows compare as one thing each. Adding 0.0 takes the sign from zeros.
     seen: dict[bytes, int] = {}
-    places = [seen.setdefault((row + 0.0).tobytes(), len(seen)) for row in steps]
-    place, signs = np.full(len(values), -1, dtype=np.intp), np.zeros(len(values))
-    place[telling], signs[telling] = places, sign
-    kept = np.unique(np.array(places, dtype=np.intp), return_index=True)[1]
-    return Coordinates(centres, halves, steps[kept], place, signs)
+    about, kept, place = list[NDArray[np.float64]](), list[int](), list[int]()
+    for values in pieces:
+        least, most = values.min(axis=1), values.max(axis=1)
+        centres, halves, signs = (least + most) / 2, (most - least) / 2, np.zeros(len(values))
+        telling = np.flatnonzero(halves > 0)
+        steps = _steps(values[telling], centres[telling], halves[telling], step)
+        # A mirror image is the same coordinate: the one that adds up to more than 0, or of which the first person with
+        # a number other than 0 has more.
+        first = steps[np.arange(len(steps)), np.argmax(steps != 0, axis=1)]
+        more = steps.sum(axis=1)
+        signs[telling] = np.sign(np.where(more == 0, first, more))
+        of_piece = np.full(len(values), -1)
+        for row, told, sign in zip(telling.tolist(), steps, signs[telling], strict=True):
+            # By a digest: rows compare as one thing each. Adding 0.0 takes the sign from zeros.
+            key = blake3((sign * told + 0.0).data.cast("B")).digest()
+            of_piece[row] = seen.setdefault(key, len(seen))
+            if of_piece[row] == len(kept):
+                kept.append(len(place) + row)
+        place += of_piece.tolist()
+        about.append(np.stack([centres, halves, signs]))
+    centres, halves, signs = np.concatenate(about, axis=1)
+    return Coordinates(centres, halves, np.array(kept, np.intp), np.array(place, np.intp), signs, step)
+
+
+def _steps(
+    values: NDArray[np.float64], centres: NDArray[np.float64], halves: NDArray[np.float64], step: float
+) -> NDArray[np.float64]:
+    steps: NDArray[np.float64] = values - centres[:, np.newaxis]
+    steps /= halves[:, np.newaxis]
+    steps /= step
+    return np.clip(np.rint(steps, out=steps), -1 / step, 1 / step, out=steps)
 
 
 @dataclass(frozen=True)

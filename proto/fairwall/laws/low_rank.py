@@ -65,6 +65,8 @@ class Split:
         b: what each model has of each, shape (k, r).
     own : Coordinates
         Of what is left, with c and D.
+    own_steps : ndarray of float64
+        What each person counts in each of these, shape (d, n).
     rounded : ndarray of float64
         How far a person's value, put together again, may be off, shape (k,).
     law, own_law : CubeNoise
@@ -75,6 +77,7 @@ class Split:
     common: NDArray[np.float64]
     weights: NDArray[np.float64]
     own: Coordinates
+    own_steps: NDArray[np.float64]
     rounded: NDArray[np.float64]
     law: CubeNoise
     own_law: CubeNoise
@@ -90,7 +93,7 @@ def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size
     centred = centred_values(values)
     squares, directions = directions_of(centred @ centred.T)
     # A model that repeats another, or mirrors it, has no noise of its own.
-    first = np.unique(coordinates(values, step).place, return_index=True)[1]
+    first = np.unique(coordinates([values], step).place, return_index=True)[1]
     rows, weights = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
     least, found, since = math.inf, (0, left.copy(), 1.0), 0
     for rank in range(min(RANKS[-1], len(squares)) + 1):
@@ -112,17 +115,18 @@ def best_split(values: NDArray[np.float64], epsilon: float, step: float, *, size
     halves = np.ptp(left, axis=1) / 2
     little = halves <= _rounding(kept, step)
     left[little] = ((left.min(axis=1) + left.max(axis=1)) / 2)[little, np.newaxis]
-    own, sides = coordinates(left, step), rank + (not size_known)
+    own, sides = coordinates([left], step), rank + (not size_known)
     own_scale = math.inf
-    if len(own.steps):
+    if own.sides:
         own_scale = 1 / (part * epsilon) if sides else least_scale(epsilon)
     return Split(
         np.array(rows[:rank]).reshape(rank, values.shape[1]),
         kept,
         own,
+        own.of(left),
         np.where(little, halves, halves * step / 2) + ROUNDED,
         CubeNoise(least_scale(epsilon, own_scale), sides) if sides else _NOTHING,
-        CubeNoise(own_scale, len(own.steps)) if len(own.steps) else _NOTHING,
+        CubeNoise(own_scale, own.sides) if own.sides else _NOTHING,
     )
 
 

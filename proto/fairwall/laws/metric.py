@@ -22,11 +22,8 @@ Sources: Hamman, Chen, Dutta, FAccT 2023, definitions 2.1 and 2.2 (sp, eo); Arco
 2023, section 3.1 (di, oad).
 """
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -57,7 +54,7 @@ class GroupSums:
     ----------
     sum1, sum0 : ndarray of float64
         Sums of each model's values over the stratum's advantaged and disadvantaged people, shape (m,), float64,
-        taken with `sums_over`.
+        taken with `fairwall.laws.values.sums_over`.
     n1, n0 : float
         How many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
     """
@@ -190,13 +187,6 @@ def disparate_impact(predictions: GroupSums) -> NDArray[np.float64]:
         return (predictions.sum0 / predictions.n0) / (predictions.sum1 / predictions.n1)
 
 
-# Predictions added up at a time: half a MiB of them.
-_TOGETHER = 1 << 16
-
-# From 32 MiB of predictions on, threads share the models: an audit waits for the sums.
-_LARGE = 1 << 22
-_THREADS = min(os.cpu_count() or 1, 4)
-
 _MEAN = (Part("prediction"),)
 _POSITIVES = (Part("prediction", label=1),)
 _NEGATIVES = (Part("prediction", label=0),)
@@ -234,7 +224,7 @@ def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
     Equalized odds looks at two that together hold everybody, and gets everybody; `strata_of` tells them apart.
     """
-    return _members(find_metric(metric).label, labels.shape, labels)
+    return members_of(find_metric(metric).label, labels.shape, labels)
 
 
 def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]:
@@ -242,81 +232,9 @@ def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]
 
     The public labels have the shape (n,), and so has each of one stratum or two.
     """
-    return [_members(label, labels.shape, labels) for label in find_metric(metric).strata]
+    return [members_of(label, labels.shape, labels) for label in find_metric(metric).strata]
 
 
-def part_values(
-    metric: str, predictions: NDArray[np.float64], labels: NDArray[np.uint8] | None = None
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
-    """Give, for each of a metric's parts, whom it looks at and what it adds up about them.
-
-    Parameters
-    ----------
-    predictions : ndarray of float64
-        Shape (m, n), m models' predictions for n people, each in [0, 1].
-    labels : ndarray of uint8 or None
-        Shape (n,), each 0 or 1. May be left out for a metric that needs none.
-
-    Yields
-    ------
-    members, values : ndarray
-        Shape (n,) and (m, n), in the order of `Metric.parts`.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, missing labels, or predictions that must be 0 or 1 and are not.
-    """
-    found = find_metric(metric)
-    if found.labelled and labels is None:
-        raise ValueError(f"metric {metric} needs labels")
-    if found.binary and not ((predictions == 0) | (predictions == 1)).all():
-        raise ValueError(f"metric {metric} needs binary predictions, each 0 or 1")
-    for part in found.parts:
-        yield _members(part.label, predictions.shape[1:], labels), _values(part.value, predictions, labels)
-
-
-def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add up each model's predictions over some people, in the one order that the protocol fixes.
-
-    The order is numpy's pairwise sum over a model's members in their own order, laid out contiguously. The layout
-    matters: ``predictions[:, members]`` comes out of numpy column by column, and adding that up along the rows gives
-    other last bits. BLAS products differ by CPU and are not used.
-
-    The members have the shape (n,); m models' predictions, or other `part_values`, (m, n), each in [0, 1]; sums (m,).
-    """
-    chosen = np.flatnonzero(members)
-    total = np.empty(len(predictions))
-    if predictions.size < _LARGE:
-        _add_up(chosen, predictions, total)
-        return total
-    # numpy leaves the interpreter to others meanwhile, and each model is added up by itself, whoever does it.
-    bounds = np.linspace(0, len(predictions), _THREADS + 1).astype(int).tolist()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        shares = [pool.submit(_add_up, chosen, predictions[a:b], total[a:b]) for a, b in pairwise(bounds)]
-    for share in shares:
-        share.result()
-    return total
-
-
-def _add_up(chosen: NDArray[np.intp], predictions: NDArray[np.float64], total: NDArray[np.float64]) -> None:
-    """Write each model's sum over the chosen into `total`."""
-    # As many models at a time as stay in the cache, and always in the same place: all at once takes ten times as long.
-    step = max(min(_TOGETHER // max(len(chosen), 1), len(predictions)), 1)
-    rows = np.empty((step, len(chosen)))
-    for first in range(0, len(predictions), step):
-        some = predictions[first : first + step]
-        # "clip" for speed: with it numpy writes straight into `rows`. There is nothing to clip.
-        taken = np.take(some, chosen, axis=1, out=rows[: len(some)], mode="clip")
-        np.add.reduce(taken, axis=1, out=total[first : first + step])
-
-
-def _members(label: int | None, shape: tuple[int, ...], labels: NDArray[np.uint8] | None) -> NDArray[np.bool_]:
+def members_of(label: int | None, shape: tuple[int, ...], labels: NDArray[np.uint8] | None) -> NDArray[np.bool_]:
+    """Return whom a part looks at by its label, shape (n,), from the public labels."""
     return np.ones(shape, dtype=np.bool_) if label is None or labels is None else labels == label
-
-
-def _values(value: Value, predictions: NDArray[np.float64], labels: NDArray[np.uint8] | None) -> NDArray[np.float64]:
-    if value == "prediction" or labels is None:
-        return predictions
-    # Not 1 - |y - h|: for y = 1 that loses the last bits of a small h.
-    return np.where(labels == 1, predictions, 0.0 if value == "hit" else 1.0 - predictions)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.batch import AskedBatch, kept
+from fairwall.laws.batch import AskedBatch, Stratum, kept
 from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, usual
 from fairwall.laws.decimals import least_scale
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
@@ -61,6 +61,11 @@ class Purchase:
         """Return what was bought of some people, by position."""
         return replace(self, cell_of=self.cell_of[people], weights=self.weights[:, people])
 
+    @property
+    def people(self) -> NDArray[np.float64]:
+        """How many people each cell has, shape (cells,)."""
+        return np.bincount(self.cell_of, minlength=len(self.counts)).astype(np.float64)
+
     def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Count the people of each cell that are members, shape (cells,)."""
         return np.bincount(self.cell_of[members], minlength=len(self.counts)).astype(np.float64)
@@ -98,11 +103,15 @@ def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[Pla
     """Return what a batch would buy of each stratum; public.
 
     No more cells than reveal what the limit allows. ValueError for an epsilon that is not finite and above 0.
+
+    Of very many people it is planned about a part of them, who are `Planned.people`, what all would buy.
     """
-    means = batch.predictions.mean(axis=1)
+    if batch.few is not batch:
+        return plan(batch.few, epsilon, limit)
+    means = batch.of(np.arange(len(batch.labels))).mean(axis=1)
     found = []
     for people, cuts in batch.cuts(least_people_within(epsilon, limit)):
-        values = batch.predictions[:, people]
+        values = batch.of(people)
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
         of_these = _limit_among(batch, people, limit)
         found.append(plan_among(values, people, cuts, epsilon, offset, of_these, batch.stands_for))
@@ -125,7 +134,8 @@ def plan_among(
     most = cells_within(n, epsilon, limit, besides=True)
     hides, residual = besides_cells(values, cuts.cell_of(count), epsilon, error, crowd, stands_for)
     whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
-    if residual is None or not most:
+    # Of very many who are cut as a part of them is, nothing is measured besides.
+    if residual is None or not most or stands_for != 1:
         return whole
     # With less of epsilon, or fewer that may be, there are other cells, which leave something else.
     scale = least_scale(epsilon, residual.scale)
@@ -168,16 +178,16 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
     """
     errors = np.zeros(len(bought))
     for stratum in batch.strata:
-        centred, members, n = stratum.centred, stratum.members, stratum.people
-        squares, directions = directions_of(centred @ centred.T)
-        priors = structures(squares, len(centred), SHARE, n)
+        members, n = stratum.members, stratum.people
+        squares, directions = directions_of(stratum.gram)
+        priors = structures(squares, stratum.rows, SHARE, n)
         for number, one in enumerate(bought):
             # What is measured besides cells is left out: of it the prior says nothing.
-            seen = seen_by([_counts_alone(one)], centred, members)
+            seen = seen_by([_counts_alone(one)], stratum)
             # Of all whom these people stand for.
             cross, ones = math.sqrt(batch.stands_for) * (directions.T @ seen.cross), batch.stands_for * seen.ones
             told = cross / np.sqrt(SHARE * (1 - SHARE) * ones + usual(len(seen.ones)) * seen.noise)
-            variances = [variance / len(centred) for variance in variances_told(squares, told, priors)]
+            variances = [variance / stratum.rows for variance in variances_told(squares, told, priors)]
             of_size = usual(len(seen.ones)) * disadvantaged_among([one], members)[1]
             errors[number] += predicted_error(variances, of_size, n) / len(batch.strata)
     return errors.tolist()
@@ -185,15 +195,18 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
 
 def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> Purchase:
     """Return what a batch would buy; of nobody's counts."""
-    found = plan(batch, epsilon, limit)
+    found, least = plan(batch, epsilon, limit), least_people_within(epsilon, limit)
     cell_of, variances = np.empty(len(batch.labels), np.intp), list[float]()
     rows, of_rows = list[NDArray[np.int8]](), list[float]()
-    for each in found:
-        cell_of[each.people] = len(variances) + each.cuts.cell_of(each.count)
+    for each, people in zip(found, batch.split, strict=True):
+        cells = (
+            each.cuts.cell_of(each.count) if batch.few is batch else batch.cells(people, each.cuts, each.count, least)
+        )
+        cell_of[people] = len(variances) + cells
         variances += [discrete_variance(each.scale)] * each.count
         if each.residual is not None:
             row = np.zeros(len(cell_of), np.int8)
-            row[each.people] = each.residual.weights
+            row[people] = each.residual.weights
             rows.append(row)
             of_rows.append(discrete_variance(STEPS * each.residual.scale) / STEPS**2)
     weights = np.array(rows, np.int8).reshape(len(rows), len(cell_of))
@@ -239,7 +252,7 @@ def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) 
     """
     estimates, precisions = [], []
     for one in bought:
-        part = one.among(members) / np.maximum(np.bincount(one.cell_of, minlength=len(one.counts)), 1)
+        part = one.among(members) / np.maximum(one.people, 1)
         estimates.append(float(part @ one.counts))
         precisions.append(1 / float(part**2 @ one.variances))
     return float(np.dot(estimates, precisions) / sum(precisions)), 1 / sum(precisions)
@@ -251,37 +264,43 @@ def excess(bought: Sequence[Purchase]) -> float:
     return float((v**2 * (3 + 1 / v)).sum() / v.sum() ** 2)
 
 
-def seen_by(bought: Sequence[Purchase], centred: NDArray[np.float64], members: NDArray[np.bool_]) -> Seen:
-    """Say what purchases tell of the sums of some values, `fairwall.laws.posterior`.
+def seen_by(bought: Sequence[Purchase], stratum: Stratum) -> Seen:
+    """Say what purchases, one at least, tell of the sums of a stratum's values, `fairwall.laws.posterior`.
 
-    There is at least one purchase, and X, shape (m, n), is 0 for everybody but the members, shape (n,). Cells without
-    any of them say nothing and are left out.
+    Cells without any of its members say nothing and are left out.
     """
-    crosses, kept, people = [], [], []
-    for one in bought:
-        inside = np.flatnonzero(one.among(members))
-        order = np.argsort(one.cell_of, kind="stable")
-        counted = np.bincount(one.cell_of, minlength=len(one.counts))
-        starts = np.concatenate([[0], np.cumsum(counted)[:-1]])
-        crosses.append(np.add.reduceat(centred[:, order], starts, axis=1)[:, inside])
-        kept.append(inside)
-        people.append(counted[inside].astype(np.float64))
+    members = stratum.members
+    kept = [np.flatnonzero(one.among(members)) for one in bought]
+    found = [(one, row) for one in bought for row in np.flatnonzero(one.weights[:, members].any(axis=1))]
+    crosses, effects = (
+        [np.zeros((stratum.rows, len(one.counts))) for one in bought],
+        np.zeros((stratum.rows, len(found))),
+    )
+    for people, values in stratum.blocks():
+        centred = stratum.centre(values)
+        for one, cross in zip(bought, crosses, strict=True):
+            cells = one.cell_of[people]
+            counted = np.bincount(cells, minlength=len(one.counts))
+            some = np.flatnonzero(counted)
+            starts = (np.cumsum(counted) - counted)[some]
+            cross[:, some] += np.add.reduceat(centred[:, np.argsort(cells, kind="stable")], starts, axis=1)
+        if found:
+            effects += centred @ np.stack([one.weights[row, people] / STEPS for one, row in found]).T
     gram = np.block([[_shared(one, other)[np.ix_(a, b)] for other, b in zip(bought, kept, strict=True)]
                      for one, a in zip(bought, kept, strict=True)])  # fmt: skip
     seen = Seen(
         np.concatenate([one.counts[inside] for one, inside in zip(bought, kept, strict=True)]),
-        np.concatenate(people),
+        np.concatenate([one.people[inside] for one, inside in zip(bought, kept, strict=True)]),
         gram,
-        np.concatenate(crosses, axis=1),
+        np.concatenate([cross[:, inside] for cross, inside in zip(crosses, kept, strict=True)], axis=1),
         np.concatenate([one.variances[inside] for one, inside in zip(bought, kept, strict=True)]),
     )
-    found = [(one, row) for one in bought for row in np.flatnonzero(one.weights[:, members].any(axis=1))]
     if not found:
         return seen
     w = np.stack([one.weights[row] / STEPS for one, row in found])
     of_cells = [np.stack([np.bincount(one.cell_of, row, len(one.counts))[inside] for row in w])
                 for one, inside in zip(bought, kept, strict=True)]  # fmt: skip
-    shared, effects = np.concatenate(of_cells, axis=1), centred @ w.T
+    shared = np.concatenate(of_cells, axis=1)
     gram = np.block([[gram, shared.T], [shared, w @ w.T]])
     variances = np.array([(expected(row) / float(row @ row)) ** 2 for row in w])
     return Seen(

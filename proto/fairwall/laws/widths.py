@@ -111,10 +111,10 @@ def noise_on_sums(
     tuple of float and ndarray of float64
         The latter in the shape of the sums, (models,).
     """
-    values, means, k = stratum.inside[:models], stratum.means[:models], len(stratum.values)
+    values, means, k = stratum.inside[:models], stratum.means[:models], stratum.rows
     if MECHANISM_LAWS[mechanism].noise_on == "cube":
-        told = coordinates(values, 2.0**-20)
-        cube = cube_scales(len(told.steps), epsilon)
+        told = coordinates([values], 2.0**-20)
+        cube = cube_scales(told.sides, epsilon)
         of_one = size_of(cube.law) ** 2
         of_size = of_one if cube.size is None else size_of(Laplace(cube.size)) ** 2
         return of_size, told.halves**2 * of_one + (means - told.centres) ** 2 * of_size

@@ -21,6 +21,7 @@ from compliance.noise.sampling import Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
 from fairwall.laws import choice
+from fairwall.laws.batch import Stratum
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.cells import CELL_MIN, cells_scale, cut, discrete_variance
 from fairwall.laws.purchases import (
@@ -35,6 +36,7 @@ from fairwall.laws.purchases import (
     seen_by,
 )
 from fairwall.laws.residuals import STEPS
+from fairwall.laws.values import Values
 from tests.asked import Asked, Spy
 
 CELLS = CellsMechanism()
@@ -269,7 +271,8 @@ def test_rows_of_unlike_cells_know_whom_they_share() -> None:
     centred = np.where(
         members, question.predictions - question.predictions[:, members].mean(axis=1, keepdims=True), 0.0
     )
-    seen = seen_by(bought, centred, members)
+    stratum = Stratum(None, (0,), members, (Values(question.predictions),))
+    seen = seen_by(bought, stratum)
     rows = []
     for one in bought:
         # Of cells without members nothing is to be known.

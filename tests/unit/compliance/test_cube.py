@@ -103,7 +103,7 @@ def test_sums_that_are_rounded_themselves_would_need_a_step_more(steps: float) -
     # no whole number, or one and the errors of float64.
     epsilon, most = 0.7, 0.0
     values = np.array([[0.0, 1.0, 0.25, 0.5, 0.75, 1.0], [1.0, 0.0, 0.0, 1.0, 0.5, 0.0]])
-    centred = coordinates(values, 2.0**-30).steps * 2.0**-30 * steps
+    centred = coordinates([values], 2.0**-30).of(values) * 2.0**-30 * steps
     for groups in worlds(6):
         for person in range(6):
             other = groups.copy()

@@ -14,7 +14,6 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from compliance.answers.audits import Case
-from compliance.intervals.counts import possible_sums
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Neighbours, Rule, pure
 from compliance.mechanisms import MECHANISMS, Mechanism
@@ -43,6 +42,7 @@ from fairwall.laws.gaussian import gaussian_delta
 from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import DEFAULT_SHARES
 from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, midpoint, standings
+from fairwall.laws.values import possible_sums
 from tests.asked import Asked, Spy
 
 FALSE_ALARM = 1e-7
@@ -558,12 +558,15 @@ def test_counts_answers_are_possible() -> None:
             assert (values <= high + 1e-12).all()
 
 
-def test_possible_sums_are_those_of_the_extreme_people() -> None:
+@pytest.mark.parametrize("sorted_", [9, 0])
+def test_possible_sums_are_those_of_the_extreme_people(sorted_: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairwall.laws.values._SORTED", sorted_)
     values = np.random.default_rng(8).random((5, 9))
+    values[1] = np.arange(9) % 2
     ordered = np.sort(values, axis=1)
     for first in range(1, 9):
         for last in range(first, 9):
-            low, high = possible_sums(values, first, last)
+            low, high = possible_sums([values[:2], values[2:]], first, last)
             for at, size in enumerate(range(first, last + 1)):
                 assert low[:, at] == pytest.approx(ordered[:, :size].sum(axis=1))
                 assert high[:, at] == pytest.approx(ordered[:, 9 - size :].sum(axis=1))

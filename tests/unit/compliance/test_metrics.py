@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.records.metrics import METRICS, GroupSums, gaps, part_values, sums_over
+from compliance.records.metrics import METRICS, GroupSums, gaps
 from fairwall.laws.sensitivity import Counts, sensitivities
+from fairwall.laws.values import part_values, sums_over
 
 Labels = NDArray[np.uint8]
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import gc
 import itertools
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen
+from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records, RecordsError
+from fairwall.laws.cells import cut
+from fairwall.laws.exposure import NO_LIMIT, least_people_within
 from fairwall.laws.metric import METRICS
+from fairwall.laws.purchases import planned
 
 FOUR = list(itertools.product((0, 1), repeat=4))
 # Equalized odds needs three people of each label.
@@ -67,3 +72,87 @@ def test_no_flip_moves_an_answer_by_more_than_the_sensitivities_say(metric: str)
                 assert here.sensitivities().local <= here.sensitivities().overall
                 checked += 1
     assert checked > 10
+
+
+def many(metric: str, kind: str, people: int = 400, models: int = 7) -> Question:
+    """Ask about models that agree, of people of both labels and groups of unlike sizes."""
+    rng = np.random.default_rng(5)
+    records = Records(
+        (rng.random(people) < 0.4).astype(np.uint8), (rng.random(people) < 0.7).astype(np.uint8), ("sp", metric)
+    )
+    scores = 1 / (1 + np.exp(-rng.normal(size=people) - 0.3 * rng.normal(size=(models, people))))
+    rows = scores.astype(np.float32).astype(np.float64) if kind == "scores" else (scores > 0.6).astype(np.float64)
+    return Question(metric, rows, records)
+
+
+def released(name: str, asked: Question, epsilon: float = 1.0) -> tuple[NDArray[np.float64], ...]:
+    release = MECHANISMS[name].release(asked, NO_FACTS, epsilon, 1e-5, Seeded(np.random.default_rng(6)))
+    return release.values, *itertools.chain(*ends_of(release))
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+@pytest.mark.parametrize(
+    ("metric", "kind"), [("sp", "scores"), ("oad", "scores"), ("eodds_sum", "decisions"), ("ppv", "decisions")]
+)
+def test_the_same_numbers_of_another_type_get_the_same_answer_bit_for_bit(name: str, metric: str, kind: str) -> None:
+    asked = many(metric, kind)
+    if MECHANISMS[name].refuses(metric, 1.0, 1e-5) is not None:
+        return
+    other = replace(asked, predictions=asked.predictions.astype(np.float32 if kind == "scores" else np.bool_))
+    for one, same in zip(released(name, asked), released(name, other), strict=True):
+        assert one.tobytes() == same.tobytes()
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+@pytest.mark.parametrize("metric", ["sp", "eodds_max", "ppv"])
+def test_decisions_looked_at_in_pieces_get_the_same_answer(
+    name: str, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = many(metric, "decisions")
+    if MECHANISMS[name].refuses(metric, 1.0, 1e-5) is not None:
+        return
+    whole = released(name, asked)
+    for module in ("fairwall.laws.values", "fairwall.laws.batch", "compliance.mechanisms.randomized_response"):
+        monkeypatch.setattr(f"{module}.AT_ONCE", 500)
+    for one, same in zip(whole, released(name, many(metric, "decisions")), strict=True):
+        assert one == pytest.approx(same, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+@pytest.mark.parametrize("kind", ["scores", "decisions"])
+def test_very_many_are_put_into_cells_as_a_part_of_them_is_cut(
+    kind: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = many("eo", kind, people=3000, models=9)
+    exact = asked.gaps()
+    whole = np.abs(released("cells", asked, epsilon)[0] - exact)
+    monkeypatch.setattr("fairwall.laws.batch.FEW", 700)
+    monkeypatch.setattr("fairwall.laws.batch._RAREST", 200)
+    monkeypatch.setattr("fairwall.laws.batch.AT_ONCE", 5000)
+    asked = many("eo", kind, people=3000, models=9)
+    assert len(asked.asked.few.labels) < 1000
+    bought = planned(asked.asked, epsilon)
+    sizes = bought.people
+    assert sizes[sizes > 0].min() >= least_people_within(epsilon, NO_LIMIT)
+    labels = asked.records.labels
+    assert all(len(np.unique(labels[bought.cell_of == cell])) == 1 for cell in np.flatnonzero(sizes))
+    assert np.count_nonzero(sizes) > 2
+    # As good as cells of their own, and the noise is that of the same counts: whoever is who.
+    assert np.abs(released("cells", asked, epsilon)[0] - exact).mean() < 2 * whole.mean() + 0.01
+    turned = replace(asked, records=Records(labels, 1 - asked.records.protected, asked.records.metrics))
+    assert np.array_equal(planned(turned.asked, epsilon).cell_of, bought.cell_of)
+
+
+def test_cells_that_are_too_small_are_put_together() -> None:
+    values = np.random.default_rng(7).random((3, 600))
+    cuts = cut(values, 10)
+    cells = min(cuts.most, 20)
+    found = cuts.cell_of_others(values, cells)
+    # Whom the cuts were found by is where they were cut.
+    own = cuts.cell_of(cells)
+    assert all(len(np.unique(found[own == cell])) == 1 for cell in range(cells))
+    few = cuts.cell_of_others(values[:, :40], cells)
+    for least in (1, 3, 15, 40, 60):
+        sizes = np.bincount(cuts.enlarged(few, cells, least), minlength=cells)
+        assert sizes.sum() == 40
+        assert sizes[sizes > 0].min() >= min(least, 40)

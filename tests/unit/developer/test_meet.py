@@ -20,7 +20,7 @@ from developer.reveal.decode.meet import (
 from developer.reveal.strategies import Hand
 from developer.reveal.strategies import meet as strategy
 from developer.reveal.strategies.strategy import Terms
-from fairwall.laws.metric import sums_over
+from fairwall.laws.values import sums_over
 
 
 def answer(scores: NDArray[np.float64], a: NDArray[np.uint8]) -> float:

@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from compliance.records.metrics import GroupSums, gaps, sums_over
+from compliance.records.metrics import GroupSums, gaps
 from developer.reveal.strategies import precision as how
 from developer.reveal.strategies import splitting, sums, superincreasing
 from developer.reveal.strategies.splitting import TAIL, count_law, count_range, subset_code
 from developer.reveal.strategies.strategy import Hand, Reveal, Terms
 from developer.reveal.strategies.sums import answers_needed
 from fairwall.laws.precision import Precision, written_down
+from fairwall.laws.values import sums_over
 
 PLAYS: dict[str, Callable[[Hand], Reveal]] = {"packed": superincreasing.play, "splitting": splitting.play}
 

@@ -106,10 +106,11 @@ def test_a_batch_costs_epsilon(sums: int, known: bool) -> None:
 @pytest.mark.parametrize("step", [1.0, 0.25, 2.0**-20])
 def test_coordinates_are_whole_and_move_by_at_most_1(step: float) -> None:
     values = np.random.default_rng(4).random((6, 40)) * 10.0 ** -np.arange(6.0)[:, None]
-    told = coordinates(values, step)
-    assert np.array_equal(told.steps, np.rint(told.steps))
-    assert (np.abs(told.steps).max(axis=1) == 1 / step).all()
-    back = told.sums((told.steps * step).T).T + told.centres[:, None]
+    told = coordinates([values[:2], values[2:]], step)
+    steps = told.of(values)
+    assert np.array_equal(steps, np.rint(steps))
+    assert (np.abs(steps).max(axis=1) == 1 / step).all()
+    back = told.sums((steps * step).T).T + told.centres[:, None]
     assert np.abs(back - values).max(axis=1) == pytest.approx(0, abs=0.5 * step)
     assert (np.abs(back - values).max(axis=1) <= (0.5 * step + 1e-12) * told.halves + 1e-15).all()
 
@@ -117,11 +118,11 @@ def test_coordinates_are_whole_and_move_by_at_most_1(step: float) -> None:
 def test_models_that_say_the_same_share_a_coordinate() -> None:
     one = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
     values = np.stack([one, 1 - one, 0.25 + one / 2, np.full(5, 0.3), np.roll(one, 1)])
-    told = coordinates(values, 2.0**-10)
+    told = coordinates([values[:1], values[1:]], 2.0**-10)
     assert told.place.tolist() == [0, 0, 0, -1, 1]
-    assert told.sums((told.steps * 2.0**-10).sum(axis=1)) + 5 * told.centres == pytest.approx(values.sum(axis=1))
-    nothing = coordinates(np.full((2, 5), 0.4), 2.0**-10)
-    assert nothing.steps.shape == (0, 5)
+    assert told.sums((told.of(values) * 2.0**-10).sum(axis=1)) + 5 * told.centres == pytest.approx(values.sum(axis=1))
+    nothing = coordinates([np.full((2, 5), 0.4)], 2.0**-10)
+    assert nothing.of(np.full((2, 5), 0.4)).shape == (0, 5)
     assert nothing.sums(np.zeros(0)).tolist() == [0.0, 0.0]
 
 

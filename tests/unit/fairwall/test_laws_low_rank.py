@@ -36,7 +36,7 @@ def near(models: int, n: int, own: float, seed: int = 1) -> NDArray[np.float64]:
 
 def put_together(split: Split, step: float = STEP) -> NDArray[np.float64]:
     """The values of all people from what is counted of each."""
-    own = split.own.sums((split.own.steps * step).T).T
+    own = split.own.sums((split.own_steps * step).T).T
     values: NDArray[np.float64] = split.own.centres[:, np.newaxis] + split.weights @ (split.common * step) + own
     return values
 
@@ -69,13 +69,13 @@ def test_a_flip_moves_each_sum_by_at_most_1_and_both_cubes_cost_epsilon(
     world: str, epsilon: float, known: bool
 ) -> None:
     split = best_split(WORLDS[world], epsilon, STEP, size_known=known)
-    for rows, law, also in ((split.common, split.law, not known), (split.own.steps, split.own_law, False)):
+    for rows, law, also in ((split.common, split.law, not known), (split.own_steps, split.own_law, False)):
         assert np.array_equal(rows, np.rint(rows))
         assert np.abs(rows).max(initial=0) <= 1 / STEP
         assert not law.scale if not len(rows) + also else law.sides == len(rows) + also
     spent = sum(1 / Fraction(law.scale) for law in (split.law, split.own_law) if law.scale)
     assert spent <= Fraction(written(epsilon))
-    if len(split.common) + len(split.own.steps) or not known:
+    if len(split.common) + split.own.sides or not known:
         assert float(spent) == pytest.approx(epsilon, rel=1e-12)
 
 
@@ -98,7 +98,7 @@ def test_models_near_one_have_one_sum_in_common_and_others_none() -> None:
 @pytest.mark.parametrize(("models", "own", "least"), [(25, 0.1, 0.5), (25, 0.02, 0.25), (400, 0.1, 0.25)])
 def test_noise_near_one_model_is_a_fraction_of_a_cube_s(models: int, own: float, least: float) -> None:
     values = near(models, 1000, own)
-    told, cube = coordinates(values, STEP), cube_scales(models, 1.0)
+    told, cube = coordinates([values], STEP), cube_scales(models, 1.0)
     of_size = 2 * cube.size**2 if cube.size else CubeNoise(cube.scale, cube.sides).variance()
     of_cube = told.halves**2 * CubeNoise(cube.scale, cube.sides).variance()
     of_cube = of_cube + (values.mean(axis=1) - told.centres) ** 2 * of_size
@@ -113,9 +113,9 @@ def test_epsilon_is_shared_as_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
         best = best_split(values, 1.0, STEP, size_known=False)
         found = variance(best, values)
         # N0 has no less than a cube gives to it apart.
-        for part in np.linspace(0.05, 1 - share_of_size(len(best.own.steps)), 20):
+        for part in np.linspace(0.05, 1 - share_of_size(best.own.sides), 20):
             laws = (CubeNoise(1 / (1 - part), best.law.sides), CubeNoise(1 / part, best.own_law.sides))
-            other = Split(best.common, best.weights, best.own, best.rounded, *laws)
+            other = Split(best.common, best.weights, best.own, best.own_steps, best.rounded, *laws)
             assert found <= variance(other, values) * (1 + 1e-9), part
         for rank in (0, 1, 2, 3):
             monkeypatch.setattr(low_rank, "RANKS", (rank,))
@@ -126,7 +126,7 @@ def test_epsilon_is_shared_as_is_best(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("known", [False, True])
 def test_where_all_predict_the_same_for_everybody_nothing_but_n0_is_measured(known: bool) -> None:
     split = best_split(WORLDS["constant"], 1.0, STEP, size_known=known)
-    assert split.common.shape == split.own.steps.shape == (0, 20)
+    assert split.common.shape == split.own_steps.shape == (0, 20)
     assert split.law == CubeNoise(0.0 if known else 1.0, 1)
     assert split.own_law.scale == 0
 

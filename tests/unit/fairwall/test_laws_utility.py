@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from compliance.records.metrics import GroupSums, gaps
-from fairwall.laws.metric import part_values, sums_over
 from fairwall.laws.utility import UTILITIES
+from fairwall.laws.values import part_values, sums_over
 from tests.fairness_figures import fairness_figures, group_rates
 
 CLOSE = 1e-12

@@ -1,0 +1,198 @@
+"""What a metric adds up about people, a piece at a time: nothing but predictions is ever held as a whole.
+
+These are decisions, a byte each, or scores as they came; float64 are the pieces alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.metric import Value, find_metric, members_of
+
+AT_ONCE = 1 << 22
+"""Numbers of a piece, if one row has no more: 32 MiB."""
+
+# Numbers added up at a time: half a MiB of them.
+_TOGETHER = 1 << 16
+
+# From 32 MiB of numbers on, threads share the models: an audit waits for the sums.
+_LARGE = 1 << 22
+_THREADS = min(os.cpu_count() or 1, 4)
+
+_SORTED = 1 << 17
+"""Of more people only those are sorted who may be the last of a group."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A number in [0, 1] of each person for each model: one part of a metric.
+
+    Parameters
+    ----------
+    predictions : ndarray
+        Shape (m, n), each in [0, 1]: bool, or float32 or float64.
+    value : Value
+        What of them is added up.
+    labels : ndarray of uint8 or None
+        Shape (n,), each 0 or 1; where it needs any.
+    """
+
+    predictions: NDArray[Any]
+    value: Value = "prediction"
+    labels: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        """How many models there are."""
+        return len(self.predictions)
+
+    def of(self, models: slice, people: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.float64]:
+        """Return the numbers of some people for some models: as float64, in C order."""
+        taken = self.predictions[models]
+        taken = taken[:, people] if isinstance(people, slice) else np.take(taken, people, axis=1)
+        numbers = np.ascontiguousarray(taken, np.float64)
+        if self.value == "prediction" or self.labels is None:
+            return numbers
+        # Not 1 - |y - h|: for y = 1 that loses the last bits of a small h.
+        return np.where(self.labels[people] == 1, numbers, 0.0 if self.value == "hit" else 1.0 - numbers)
+
+    def pieces(self, people: NDArray[np.intp] | slice = slice(None)) -> Iterator[NDArray[np.float64]]:
+        """Give the numbers of some people some models at a time, one at least."""
+        many = len(people) if not isinstance(people, slice) else self.predictions.shape[1]
+        step = max(1, AT_ONCE // max(many, 1))
+        for first in range(0, len(self), step):
+            yield self.of(slice(first, first + step), people)
+
+
+def values_of(
+    metric: str, predictions: NDArray[Any], labels: NDArray[np.uint8] | None = None
+) -> Iterator[tuple[NDArray[np.bool_], Values]]:
+    """Give, for each of a metric's parts, whom it looks at and what it adds up about them.
+
+    Parameters
+    ----------
+    predictions : ndarray
+        As of `Values`: m models' predictions for n people.
+    labels : ndarray of uint8 or None
+        Shape (n,), each 0 or 1. May be left out for a metric that needs none.
+
+    Yields
+    ------
+    members, values : ndarray of bool, Values
+        Shape (n,), and of m models, in the order of `Metric.parts`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown metric, missing labels, or predictions that must be 0 or 1 and are not.
+    """
+    found = find_metric(metric)
+    if found.labelled and labels is None:
+        raise ValueError(f"metric {metric} needs labels")
+    decided = predictions.dtype == np.bool_ or not found.binary
+    if not decided and not all(((model == 0) | (model == 1)).all() for model in predictions):
+        raise ValueError(f"metric {metric} needs binary predictions, each 0 or 1")
+    for part in found.parts:
+        yield members_of(part.label, predictions.shape[1:], labels), Values(predictions, part.value, labels)
+
+
+def part_values(
+    metric: str, predictions: NDArray[Any], labels: NDArray[np.uint8] | None = None
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+    """Give what `values_of` does as numbers of everybody at once, shape (m, n)."""
+    for members, values in values_of(metric, predictions, labels):
+        yield members, values.of(slice(None))
+
+
+def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDArray[np.float64]:
+    """Add up each model's values over some people, in the one order that the protocol fixes.
+
+    The order is numpy's pairwise sum over a model's members in their own order, laid out contiguously. The layout
+    matters: ``predictions[:, members]`` comes out of numpy column by column, and adding that up along the rows gives
+    other last bits. BLAS products differ by CPU and are not used.
+
+    The members have the shape (n,); m models' predictions, or other numbers in [0, 1], (m, n); sums (m,).
+    """
+    chosen = np.flatnonzero(members)
+    values = values if isinstance(values, Values) else Values(values)
+    total = np.empty(len(values))
+    if values.predictions.size < _LARGE:
+        _add_up(chosen, values, 0, len(values), total)
+        return total
+    # numpy leaves the interpreter to others meanwhile, and each model is added up by itself, whoever does it.
+    bounds = np.linspace(0, len(values), _THREADS + 1).astype(int).tolist()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        shares = [pool.submit(_add_up, chosen, values, *ends, total) for ends in pairwise(bounds)]
+    for share in shares:
+        share.result()
+    return total
+
+
+def _add_up(chosen: NDArray[np.intp], values: Values, first: int, last: int, total: NDArray[np.float64]) -> None:
+    """Write some models' sums over the chosen into `total`."""
+    # As many models at a time as stay in the cache, and always in the same place: all at once takes ten times as long.
+    step = max(min(_TOGETHER // max(len(chosen), 1), last - first), 1)
+    rows = np.empty((step, len(chosen)))
+    plain = values.value == "prediction" and values.predictions.dtype == np.float64
+    for start in range(first, last, step):
+        models = slice(start, min(start + step, last))
+        if plain:
+            # "clip" for speed: with it numpy writes straight into `rows`. There is nothing to clip.
+            some = values.predictions[models]
+            taken = np.take(some, chosen, axis=1, out=rows[: len(some)], mode="clip")
+        else:
+            taken = values.of(models, chosen)
+        np.add.reduce(taken, axis=1, out=total[models])
+
+
+def possible_sums(
+    pieces: Iterable[NDArray[np.float64]], first: int, last: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return each model's least and largest sum over k people, for each k from first to last.
+
+    Parameters
+    ----------
+    pieces : iterable of ndarray of float64
+        Of shape (r, n) each, some models at a time.
+    first, last : int
+        At least 1, and below n.
+
+    Returns
+    -------
+    least, most : ndarray of float64
+        Shape (m, last - first + 1) each. The order of addition may cost the last bits.
+    """
+    found = [_possible_sums(piece, first, last) for piece in pieces]
+    least, most = zip(*found, strict=True)
+    return np.concatenate(least), np.concatenate(most)
+
+
+def _possible_sums(
+    values: NDArray[np.float64], first: int, last: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    n = values.shape[1]
+    if n <= _SORTED:
+        ordered = np.sort(values, axis=1)
+    else:
+        ordered = np.partition(values, sorted({first, last - 1, n - last, n - first}), axis=1)
+        for start, end in ((first, last), (n - last, n - first)):
+            ordered[:, start:end].sort(axis=1)
+
+    def sums(fewest: NDArray[np.float64], further: NDArray[np.float64]) -> NDArray[np.float64]:
+        of_all = np.empty((len(values), last - first + 1))
+        of_all[:, 0] = fewest.sum(axis=1)
+        np.cumsum(further, axis=1, out=of_all[:, 1:])
+        of_all[:, 1:] += of_all[:, :1]
+        return of_all
+
+    return (
+        sums(ordered[:, :first], ordered[:, first:last]),
+        sums(ordered[:, n - first :], ordered[:, n - last : n - first][:, ::-1]),
+    )
