@@ -22,9 +22,11 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS
+from fairwall.laws.values import are_decisions
 from fairwall.rpc import arrays, journal, uploads, work
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
+from fairwall.rpc.memory import let_go
 from fairwall.wire.audits import audit_digest
 from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import name_of, number_of
@@ -338,14 +340,19 @@ def checked_predictions(predictions: NDArray[np.generic], *, binary: bool) -> ND
     # Read as an integer, the bits of the numbers in [0, 1], and of no others, are at most those of 1: a greater number
     # is a greater integer, so are infinity and NaN, and the sign is the first bit. One pass clears a sound batch
     # that holds no -0.
-    whole = predictions.view(f"u{predictions.itemsize}")
-    if whole.max() > np.ones(1, predictions.dtype).view(whole.dtype)[0]:
-        if not np.isfinite(predictions).all():
-            raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
-        if predictions.min() < 0 or predictions.max() > 1:
-            raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
+    whole = f"u{predictions.itemsize}"
+    one = np.ones(1, predictions.dtype).view(whole)[0]
+    odd = []
+    for row, model in enumerate(predictions):
+        if model.view(whole).max() > one:
+            odd.append(row)
+        let_go(predictions)
+    if not all(np.isfinite(predictions[row]).all() for row in odd):
+        raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
+    if any(predictions[row].min() < 0 or predictions[row].max() > 1 for row in odd):
+        raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
     if predictions.dtype == np.uint8:
         return predictions.view(np.bool_)
-    if binary and not all(((model == 0) | (model == 1)).all() for model in predictions):
+    if binary and not are_decisions(predictions):
         raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
     return predictions

@@ -138,6 +138,8 @@ def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> t
     for folder in writes:
         made += [each for each in reversed((folder, *folder.parents)) if not each.exists()]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if writes:
+        memory.spill_to(writes[0])
     if isinstance(place.ledger, Path):
         os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
     if not key.exists():  # it is made once the data are known to be sound

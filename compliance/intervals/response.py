@@ -45,7 +45,7 @@ def intervals(
     Parameters
     ----------
     parts : sequence of tuple
-        As of `fairwall.laws.metric.part_values`: who is looked at, and what is added up, shape (m, n).
+        As of `fairwall.laws.values.part_values`: who is looked at, and what is added up, shape (m, n).
     noisy : ndarray of float64
         y, shape (n,).
     probabilities : sequence of float

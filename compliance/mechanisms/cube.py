@@ -3,6 +3,7 @@
 The mathematics is `fairwall.laws.cube`; what is computed from the noisy sums, and their intervals, is as for `counts`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,7 +57,10 @@ class CubeMechanism(Noisy):
             apart = Laplace(scales.size) if scales.size is not None else law
             expected = None
             if self.shrinks:
-                expected = _expected(asked.stratum, told, (sums, law), None if size is None else (size, apart))
+                few = question.asked.few.strata[question.asked.strata.index(asked.stratum)]
+                expected = _expected(
+                    few, told, (sums, law), None if size is None else (size, apart), asked.stratum.means
+                )
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
                 size,
@@ -78,9 +82,13 @@ def _expected(
     told: Coordinates,
     released: tuple[NDArray[np.float64], CubeNoise],
     size: tuple[float, Laplace | CubeNoise] | None,
+    means: NDArray[np.float64],
 ) -> Callable[[float], NDArray[np.float64]]:
-    """Return what the centred sums are by the posterior, given N0."""
-    means, (sums, law) = stratum.means, released
+    """Return what the centred sums are by the posterior, given N0.
+
+    How models go together, few of very many people tell, with the means of all.
+    """
+    sums, law = released
     values, variances = sums, np.full(len(sums), law.variance())
     if size is not None:
         noisy, of_size = size
@@ -95,7 +103,8 @@ def _expected(
         ones += rows.sum(axis=1)
         products += rows @ rows.T
         cross += stratum.centre(block) @ rows.T
-    seen = Seen(values, ones, products, cross, variances)
+    many = stratum.stands_for
+    seen = Seen(values, many * ones, many * products, math.sqrt(many) * cross, variances)
 
     def expected(n0: float) -> NDArray[np.float64]:
         found = posterior(stratum.gram, seen, n0 / stratum.people, stratum.people)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.rpc.memory import let_go, room
 from fairwall.wire.rows import digest_of, ids_of, order_of
 
 
@@ -75,7 +77,7 @@ class Rows:
         """What a caller's own rows may be known by; nothing where rows have no ids."""
         return self.ids.digests if self.ids is not None else ()
 
-    def of_records(self, predictions: NDArray[np.float64], *, by_ids: bool) -> NDArray[np.float64]:
+    def of_records(self, predictions: NDArray[Any], *, by_ids: bool) -> NDArray[Any]:
         """Take the predictions about those who are audited, in the order of their records.
 
         Parameters
@@ -85,8 +87,15 @@ class Rows:
             Whether their columns are in the order of ids, rather than of the file.
         """
         places = self._places_by_ids if by_ids else self._places
-        # Contiguous, and nothing is copied where everybody is in place already.
-        return predictions if places is None else np.take(predictions, places, axis=1)
+        if places is None:  # nothing is copied where everybody is in place already
+            return predictions
+        size = predictions.itemsize * len(predictions) * len(places)
+        found = room(size).view(predictions.dtype).reshape(len(predictions), len(places))
+        for model, row in zip(predictions, found, strict=True):
+            row[:] = model[places]
+            for array in (predictions, found):
+                let_go(array)
+        return found
 
     @cached_property
     def _places(self) -> NDArray[np.intp] | None:

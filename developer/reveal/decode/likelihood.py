@@ -194,7 +194,7 @@ def cube_rows(
     rows, gaps : the distinct rows, (d, n) and (d,); for their noise, call `law_of` with a batch of d.
     n0 : what they were computed with, as `counts_size` finds it.
     """
-    told = coordinates(rows, 2.0**-24)
+    told = coordinates([rows], 2.0**-24)
     place, first = np.unique(told.place, return_index=True)
     first = first[place >= 0]
     wide = 2 * told.halves[first]

@@ -1,7 +1,7 @@
 """How far an answer may be from the gap it stands for, and how to tell from answers how they are written down.
 
 An exact gap is ``S1 / N1 - S0 / N0`` in float64, with sums ``S1`` and ``S0`` that are exact where every score is a
-multiple of one power of two and the sums stay below 2^53 of it (`fairwall.laws.metric.sums_over`). What is left are
+multiple of one power of two and the sums stay below 2^53 of it (`fairwall.laws.values.sums_over`). What is left are
 three roundings to nearest: one for each quotient and one for the difference. Each is off by at most half a unit in the
 last place of its result, 2^(k-54) for a result below 2^k. Writing the gap down as a float32 adds half a unit in *its*
 last place, 2^(k-25); rounding to d decimals adds 10^-d / 2.

@@ -19,6 +19,7 @@ from fairwall.laws.cells import Cuts, cut, least_among, part_of
 from fairwall.laws.cube import Coordinates, coordinates
 from fairwall.laws.metric import find_metric
 from fairwall.laws.values import AT_ONCE, Values, possible_sums, sums_over, values_of
+from fairwall.rpc.memory import part
 
 FEW = 2**16
 """About so many people predict the errors of very many; most of them are not whom cells are cut by."""
@@ -200,7 +201,7 @@ class AskedBatch:
         if people <= 2 * many:
             return self
         drawn = part_of(people, many)
-        of_few = np.ascontiguousarray(self.predictions[:, drawn]), self.labels[drawn], self.metrics
+        of_few = np.ascontiguousarray(part(self.predictions, slice(None), drawn)), self.labels[drawn], self.metrics
         return AskedBatch(self.metric, *of_few, len(self.labels) / len(drawn), drawn)
 
     @cached_property

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.metric import Value, find_metric, members_of
+from fairwall.rpc.memory import let_go, part
 
 AT_ONCE = 1 << 22
 """Numbers of a piece, if one row has no more: 32 MiB."""
@@ -55,9 +56,7 @@ class Values:
 
     def of(self, models: slice, people: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.float64]:
         """Return the numbers of some people for some models: as float64, in C order."""
-        taken = self.predictions[models]
-        taken = taken[:, people] if isinstance(people, slice) else np.take(taken, people, axis=1)
-        numbers = np.ascontiguousarray(taken, np.float64)
+        numbers = np.ascontiguousarray(part(self.predictions, models, people), np.float64)
         if self.value == "prediction" or self.labels is None:
             return numbers
         # Not 1 - |y - h|: for y = 1 that loses the last bits of a small h.
@@ -96,11 +95,21 @@ def values_of(
     found = find_metric(metric)
     if found.labelled and labels is None:
         raise ValueError(f"metric {metric} needs labels")
-    decided = predictions.dtype == np.bool_ or not found.binary
-    if not decided and not all(((model == 0) | (model == 1)).all() for model in predictions):
+    if found.binary and not are_decisions(predictions):
         raise ValueError(f"metric {metric} needs binary predictions, each 0 or 1")
-    for part in found.parts:
-        yield members_of(part.label, predictions.shape[1:], labels), Values(predictions, part.value, labels)
+    for each in found.parts:
+        yield members_of(each.label, predictions.shape[1:], labels), Values(predictions, each.value, labels)
+
+
+def are_decisions(predictions: NDArray[Any]) -> bool:
+    """Say whether all of them are 0 or 1."""
+    if predictions.dtype == np.bool_:
+        return True
+    for model in predictions:
+        if not ((model == 0) | (model == 1)).all():
+            return False
+        let_go(predictions)
+    return True
 
 
 def part_values(
@@ -147,6 +156,7 @@ def _add_up(chosen: NDArray[np.intp], values: Values, first: int, last: int, tot
             # "clip" for speed: with it numpy writes straight into `rows`. There is nothing to clip.
             some = values.predictions[models]
             taken = np.take(some, chosen, axis=1, out=rows[: len(some)], mode="clip")
+            let_go(some)
         else:
             taken = values.of(models, chosen)
         np.add.reduce(taken, axis=1, out=total[models])

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.rpc.memory import room
+from fairwall.rpc.memory import LET_GO_BYTES, let_go, room
 from fairwall.wire.v1 import array_pb2
 
 CHUNK_BYTES = 1 << 20
@@ -101,6 +101,8 @@ class ArrivingArray:
         if end > len(self._buffer):
             raise ArrayError("more bytes than the header says")
         self._buffer[self._filled : end] = np.frombuffer(chunk, np.uint8)
+        if self._filled // LET_GO_BYTES != end // LET_GO_BYTES:
+            let_go(self._buffer)
         self._filled = end
 
     def finish(self) -> NDArray[np.generic]:
@@ -133,7 +135,10 @@ def _unpacked(packed: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.b
     shape = shape or (1,)
     if packed.size and shape[-1] % 8 and (packed[..., -1] >> shape[-1] % 8).any():
         raise ArrayError("bits beyond the last column")
-    bits = np.unpackbits(packed, axis=-1, count=shape[-1], bitorder="little")
+    bits = room(prod(shape)).reshape(shape)
+    for row, of_row in zip(np.atleast_2d(bits), np.atleast_2d(packed), strict=True):
+        row[:] = np.unpackbits(of_row, count=shape[-1], bitorder="little")
+        let_go(bits)
     return bits.view(np.bool_)
 
 

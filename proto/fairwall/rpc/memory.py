@@ -1,4 +1,4 @@
-"""Memory for large arrays that come in, kept from one array to the next.
+"""Memory for large arrays that come in, kept from one array to the next; the largest are in a file without a name.
 
 The operating system takes longer to hand memory over, page by page, than it takes to copy a chunk there: half as long
 again at best, twenty times as long on a virtual machine that has given the memory back to its host in between. Small
@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
+import os
+import tempfile
 import weakref
 from collections import deque
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +26,15 @@ LARGE_BYTES = 32 << 20
 KEPT_BYTES_MAX = 256 << 20
 """What a process may hold on to between two arrays."""
 
+SPILLED_BYTES = 512 << 20
+"""From here on an array is in a file, if there is a folder for it."""
+
+LET_GO_BYTES = 64 << 20
+"""So much of such an array is in memory while it comes in."""
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers what can be set
+
+_folders: list[Path] = []
 
 _spare: deque[memoryview] = deque(maxlen=1)  # its methods are atomic: a lock could be wanted while it is held
 
@@ -33,6 +46,9 @@ def room(size: int) -> NDArray[np.uint8]:
     """
     if size < LARGE_BYTES:
         return np.empty(size, np.uint8)
+    if size >= SPILLED_BYTES and _folders:
+        with contextlib.suppress(OSError):  # the disk is full: memory may not be
+            return _on_disk(_folders[0], size)
     try:
         memory = _spare.pop()
     except IndexError:
@@ -44,6 +60,42 @@ def room(size: int) -> NDArray[np.uint8]:
     if len(memory) <= KEPT_BYTES_MAX:
         weakref.finalize(array, _spare.append, memory).atexit = False
     return array
+
+
+def spill_to(folder: Path) -> None:
+    """Have `room` put what is very large into files in a folder; no name leads there, and they end with the array."""
+    _folders[:] = [folder]
+
+
+def part(array: NDArray[Any], rows: slice, columns: NDArray[np.intp] | slice) -> NDArray[Any]:
+    """Take some columns of some rows, and let go of what is in a file: no more of that is in memory than one row."""
+    taken = array[rows]
+    if _file_of(array) is None:
+        return taken[:, columns] if isinstance(columns, slice) else np.take(taken, columns, axis=1)
+    found = []
+    for row in taken:
+        found.append(row[columns].copy())
+        let_go(array)
+    return np.stack(found)
+
+
+def let_go(array: NDArray[Any]) -> None:
+    """Keep nothing of an array in memory that is in a file."""
+    if (file := _file_of(array)) is not None:
+        file.madvise(mmap.MADV_DONTNEED)
+
+
+def _on_disk(folder: Path, size: int) -> NDArray[np.uint8]:
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, size)  # to write where nothing is left would end the process
+        return np.ndarray(size, np.uint8, mmap.mmap(file.fileno(), size))
+
+
+def _file_of(array: NDArray[Any]) -> mmap.mmap | None:
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None
 
 
 def keep_small() -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as groups
+from fairwall.rpc.memory import let_go
 from fairwall.wire.v1 import array_pb2
 
 ID_DIGITS = 32
@@ -63,4 +64,5 @@ def _digest(asked: bytes, predictions: NDArray[np.generic]) -> bytes:
     flat = predictions.reshape(-1)
     for start in range(0, flat.size, _PIECE):
         digest.update(np.ascontiguousarray(flat[start : start + _PIECE], "<f8").data.cast("B"))
+        let_go(predictions)
     return digest.digest()

@@ -6,6 +6,7 @@ import gc
 import itertools
 import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from fairwall.laws.cells import cut
 from fairwall.laws.exposure import NO_LIMIT, least_people_within
 from fairwall.laws.metric import METRICS
 from fairwall.laws.purchases import planned
+from fairwall.rpc import memory
 
 FOUR = list(itertools.product((0, 1), repeat=4))
 # Equalized odds needs three people of each label.
@@ -116,6 +118,23 @@ def test_decisions_looked_at_in_pieces_get_the_same_answer(
         monkeypatch.setattr(f"{module}.AT_ONCE", 500)
     for one, same in zip(whole, released(name, many(metric, "decisions")), strict=True):
         assert one == pytest.approx(same, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_predictions_in_a_file_get_the_same_answer_bit_for_bit(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = many("eo", "scores")
+    if MECHANISMS[name].refuses("eo", 1.0, 1e-5) is not None:
+        return
+    for each in ("LARGE_BYTES", "SPILLED_BYTES"):
+        monkeypatch.setattr(memory, each, 1)
+    monkeypatch.setattr(memory, "_folders", [tmp_path])
+    in_file = memory.room(asked.predictions.nbytes).view(np.float64).reshape(asked.predictions.shape)
+    in_file[:] = asked.predictions
+    assert memory._file_of(in_file) is not None
+    for one, same in zip(released(name, asked), released(name, replace(asked, predictions=in_file)), strict=True):
+        assert one.tobytes() == same.tobytes()
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fairwall.rpc import memory as module
-from fairwall.rpc.arrays import ArrivingArray, header_of
-from fairwall.rpc.memory import KEPT_BYTES_MAX, LARGE_BYTES, room
+from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of
+from fairwall.rpc.memory import KEPT_BYTES_MAX, LARGE_BYTES, let_go, part, room
 
 
 @pytest.fixture(autouse=True)
@@ -128,3 +131,63 @@ def test_the_system_is_not_asked_again_for_what_a_batch_of_a_usual_size_takes() 
         return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
 
     assert faults(kept=True) < 100 < faults(kept=False)
+
+
+@pytest.fixture
+def spilling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder into which all but the smallest arrays are put."""
+    monkeypatch.setattr(module, "_folders", [])
+    monkeypatch.setattr(module, "SPILLED_BYTES", LARGE_BYTES)
+    module.spill_to(tmp_path)
+    return tmp_path
+
+
+def held(name: str = "RssFile") -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def test_the_largest_arrays_are_in_files_without_a_name_and_let_go_of(spilling: Path) -> None:
+    array = room(2 * LARGE_BYTES).view(np.float32).reshape(8, -1)
+    array[:] = np.arange(8)[:, np.newaxis]
+    assert not list(spilling.iterdir())
+    before = held()
+    let_go(array[2:4].view(np.uint32))
+    assert held() <= before - LARGE_BYTES
+    assert array[:, 5].tolist() == list(range(8))
+    let_go(array)
+    before = held()
+    assert part(array, slice(1, 7), np.array([3, 1])).tolist() == [[row] * 2 for row in range(1, 7)]
+    assert held() < before + LARGE_BYTES // 4
+
+
+def test_where_a_disk_has_no_room_an_array_is_in_memory(spilling: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    array = room(2 * LARGE_BYTES)
+    array[:] = 1
+    let_go(array)
+    assert array.sum() == 2 * LARGE_BYTES
+    assert not list(spilling.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["?", "<f4", "<f8"])
+def test_what_comes_in_is_whole_though_it_was_let_go_of(
+    kind: str, spilling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwall.rpc.arrays.LET_GO_BYTES", 1 << 20)
+    rng = np.random.default_rng(1)
+    sent = (
+        (rng.random((5, LARGE_BYTES // 4 + 3)) < 0.5)
+        if kind == "?"
+        else rng.random((5, LARGE_BYTES // 16)).astype(kind)
+    )
+    arriving = ArrivingArray(header_of(sent))
+    for chunk in chunks_of(sent):
+        arriving.append(chunk)
+    came = arriving.finish()
+    assert module._file_of(came) is not None
+    assert np.array_equal(came, sent)
+    assert not list(spilling.iterdir())
