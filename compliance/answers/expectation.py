@@ -8,15 +8,17 @@ the first batch of each world chooses what answers all others: to choose takes l
 depends on the predictions alone, which are of one kind whatever the share.
 
 Of very many people no more than `_PEOPLE_MAX` are imagined. Noise on counts and sums moves a gap among n people by
-c / n, and what is estimated from noisy attributes is off by c / sqrt(n).
+c / n, and what is estimated from noisy attributes is off by c / sqrt(n); noise on gaps is made for all that there are.
+What cells cannot tell is c / sqrt(n) by chance, and beyond chance what it is.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +47,7 @@ _SHARES = 3
 _VALUES_MAX = 2**20
 """Predictions of a batch: a larger one is taken for one of fewer models, which spends as much on each."""
 
-_PEOPLE_MAX = 2**16
+_PEOPLE_MAX, _VALUES_OF_MANY = 2**14, 2**18
 _MEMBERS_MIN = 2**12
 """How many are imagined of the rarer label at least."""
 
@@ -119,38 +121,77 @@ def expect(
     ValueError
         For a batch that the mechanism refuses.
     """
-    answers_with = MECHANISM_LAWS[chosen(mechanism, metric, sum(strata), models, epsilon, delta).name]
-    power, stands_for = _POWERS.get(answers_with.noise_on, 0.0), 1.0
-    if power and min(strata) > _MEMBERS_MIN:
-        stands_for = min(max(1.0, sum(strata) / _PEOPLE_MAX), min(strata) / _MEMBERS_MIN)
-        strata = round(strata[0] / stands_for), round(strata[1] / stands_for)
-    people = sum(strata)
-    fewer = max(1, min(models, _VALUES_MAX // people))
-    spent = epsilon * fewer / models
-    answers = max(1, min(_ANSWERS // fewer, _DRAWN_MAX // (fewer * people)))
-    repeats = max(1, min(_REPEATS, _ANSWERS // fewer))
-    errors, widths, likely_widths, distances = (list[NDArray[np.float64]]() for _ in range(4))
-    answering: dict[int, Mechanism] = {}
-    for share, world in product(np.linspace(shares.low, shares.high, _SHARES), _worlds(metric)):
-        for draw in range(math.ceil(answers / _REPEATS)):
-            generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
-            question = _question(
-                metrics or (metric,), metric, strata, fewer, share, shares.minimum_group, world, generator
-            )
-            truth = question.gaps()
-            if world not in answering:
-                answering[world] = chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
-            for _ in range(repeats):
-                released = answering[world].release(question, NO_FACTS, spent, delta, Seeded(generator))
-                errors.append(np.abs(np.clip(released.values, *metric_range(metric)) - truth))
-                for halves, (low, high) in zip((widths, likely_widths), ends_of(released), strict=True):
-                    low, high = within_range(low, high, metric)
-                    halves.append((high - low) / 2)
-            distances.append(np.abs(midpoint(metric) - truth))
+    about = metrics or (metric,), metric, strata, models, shares
+    found = [_imagined(mechanism, about, world, epsilon, delta) for world in _worlds(metric)]
+    # Each world counts as much, of however many answers.
+    most = max(len(values) for world in found for values in world)
+    errors, widths, likely_widths, distances = (
+        np.concatenate([np.resize(values, most) for values in of_worlds]) for of_worlds in zip(*found, strict=True)
+    )
     if MECHANISM_LAWS[mechanism.name].is_choice:
         return Expectation(math.nan, math.nan, math.nan, _median(distances))
-    told = [_median(values) / stands_for**power for values in (errors, widths, likely_widths)]
-    return Expectation(told[0], told[1], told[2], _median(distances))
+    return Expectation(_median(errors), _median(widths), _median(likely_widths), _median(distances))
+
+
+_About: TypeAlias = tuple[tuple[str, ...], str, tuple[int, int], int, Shares]
+"""The metrics that are audited, the one that is asked for, how many people have which label, models, and shares."""
+
+
+def _imagined(
+    mechanism: Mechanism, about: _About, world: int, epsilon: float, delta: float
+) -> tuple[NDArray[np.float64], ...]:
+    """Return the errors, half-widths and distances from the midpoint of answers in one world.
+
+    Of very many people fewer are imagined if that tells of all: whom they stand for is counted where it is chosen what
+    answers, and where noise on gaps is made.
+    """
+    metrics, metric, strata, _, shares = about
+    stands_for = max(1.0, min(sum(strata) / _PEOPLE_MAX, min(strata) / _MEMBERS_MIN))
+    few = round(strata[0] / stands_for), round(strata[1] / stands_for)
+    answering, spent, asked = _chosen(mechanism, about, few, stands_for, world, epsilon, delta)
+    law = MECHANISM_LAWS[answering.name]
+    power, scaled = _POWERS.get(law.noise_on, 0.0), law.noise_on == "gaps" and not law.may_be_nan
+    if law.noise_on == "cells":
+        power = 0.0 if world else 0.5
+    elif stands_for > 1 and not power and not scaled:
+        stands_for, few = 1.0, strata
+        answering, spent, asked = _chosen(mechanism, about, few, stands_for, world, epsilon, delta)
+    fewer = asked.queries
+    answers = max(1, min(_ANSWERS // fewer, _DRAWN_MAX // (fewer * sum(few))))
+    repeats = max(1, min(_REPEATS, _ANSWERS // fewer))
+    found = tuple(list[NDArray[np.float64]]() for _ in range(4))
+    for share, draw in product(np.linspace(shares.low, shares.high, _SHARES), range(math.ceil(answers / _REPEATS))):
+        generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
+        question = _question(metrics, metric, few, fewer, share, shares.minimum_group, world, generator)
+        truth = question.gaps()
+        if scaled:
+            question = replace(question, stands_for=stands_for)
+        for _ in range(repeats):
+            released = answering.release(question, NO_FACTS, spent, delta, Seeded(generator))
+            found[0].append(np.abs(np.clip(released.values, *metric_range(metric)) - truth) / stands_for**power)
+            for halves, (low, high) in zip(found[1:], ends_of(released), strict=False):
+                low, high = within_range(low, high, metric)
+                halves.append((high - low) / 2 / stands_for**power)
+        found[3].append(np.abs(midpoint(metric) - truth))
+    return tuple(map(np.concatenate, found))
+
+
+def _chosen(
+    mechanism: Mechanism,
+    about: _About,
+    strata: tuple[int, int],
+    stands_for: float,
+    world: int,
+    epsilon: float,
+    delta: float,
+) -> tuple[Mechanism, float, Question]:
+    """Say what answers, what it spends, and on what question: about one model of the batch, or several."""
+    metrics, metric, _, models, shares = about
+    fewer = max(1, min(models, (_VALUES_MAX if stands_for == 1 else _VALUES_OF_MANY) // sum(strata)))
+    spent, generator = epsilon * fewer / models, np.random.default_rng((_SEED, int(1000 * shares.low), world, 0))
+    asked = _question(metrics, metric, strata, fewer, shares.low, shares.minimum_group, world, generator)
+    asked = replace(asked, stands_for=stands_for)
+    return chosen(mechanism, metric, asked.asked.people, fewer, spent, delta, asked), spent, asked
 
 
 def _worlds(metric: str) -> range:
@@ -184,6 +225,5 @@ def _groups(share: float, people: int, minimum_group: int) -> NDArray[np.uint8]:
     return (np.arange(people) >= fewest).astype(np.uint8)
 
 
-def _median(values: list[NDArray[np.float64]]) -> float:
-    found = np.concatenate(values)
-    return float(np.median(found)) if not np.isnan(found).all() else math.nan
+def _median(values: NDArray[np.float64]) -> float:
+    return float(np.median(values)) if not np.isnan(values).all() else math.nan

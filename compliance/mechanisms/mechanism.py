@@ -44,11 +44,14 @@ class Question:
         `fairwall.laws.values.Values`. Public to who asks.
     records : Records
         Secret.
+    stands_for : float
+        How many people each of them stands for, who do not exist.
     """
 
     metric: str
     predictions: NDArray[Any]
     records: Records = field(repr=False)
+    stands_for: float = 1.0
 
     def __post_init__(self) -> None:
         if self.predictions.ndim != 2 or not len(self.predictions):
@@ -62,7 +65,7 @@ class Question:
     @cached_property
     def asked(self) -> AskedBatch:
         """All of it that is public to who asks."""
-        return AskedBatch(self.metric, self.predictions, self.records.labels, self.records.metrics)
+        return AskedBatch(self.metric, self.predictions, self.records.labels, self.records.metrics, self.stands_for)
 
     def gaps(self) -> NDArray[np.float64]:
         """Return what the metric says of each model. Secret."""
@@ -88,20 +91,24 @@ class Question:
 
     def counts(self) -> Counts:
         """Count the people by label and group. Secret; by label alone it is public."""
-        (n00, n01), (n10, n11) = self.records.counts("fpr"), self.records.counts("eo")
+        (n00, n01), (n10, n11) = self._counted("fpr"), self._counted("eo")
         return Counts(n00=n00, n01=n01, n10=n10, n11=n11)
 
     def people(self) -> int:
         """How many people the metric looks at. Public, since the labels are."""
-        return sum(self.records.counts(self.metric))
+        return sum(self._counted(self.metric))
 
     def sensitivities(self, beta: float | None = None) -> Sensitivities:
         """Return how far one flip moves the metric; all but the global sensitivity is secret."""
         # With the labels given, predictive parity may move less where it is defined; but an audit answers 0 where it is
         # not, and between the two a flip moves it by up to 1, which is what it may move by with the labels left open.
         open_labels = len(find_metric(self.metric).strata) == 1
-        counts = self.records.counts(self.metric) if open_labels else self.counts()
+        counts = self._counted(self.metric) if open_labels else self.counts()
         return sensitivities(self.metric, counts, beta, minimum_group=self.records.minimum_group)
+
+    def _counted(self, metric: str) -> tuple[int, int]:
+        n0, n1 = (round(self.stands_for * count) for count in self.records.counts(metric))
+        return n0, n1
 
     def smooth(self, beta: float) -> float:
         """Return the smooth sensitivity. Secret."""
