@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.rpc.memory import let_go, room
-from fairwall.wire.rows import digest_of, ids_of, order_of
+from fairwall.wire.rows import digest_of, ordered_ids
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,15 @@ class Ids:
     column_digests: tuple[bytes, ...] = field(default=(), repr=False)
 
 
-def identified(column: str, values: Sequence[object], public: Mapping[str, Sequence[object]]) -> Ids:
-    """Know rows by a column of ids, and their table by further columns; each has one value a row.
+def identified(column: str, values: Any, public: Mapping[str, Any]) -> Ids:
+    """Know rows by a column of ids, and their table by further columns; each has one value a row, see `digest_of`.
 
     Raises
     ------
     RowsError
         If a row has no id, or that of another.
     """
-    ids = ids_of(values)
-    order = order_of(ids)
+    ids, order = ordered_ids(values)
     tables = ({}, public) if public else ({},)
     columns = tuple(digest_of(ids, order, {name: values}) for name, values in public.items())
     return Ids(column, tuple(public), order, tuple(digest_of(ids, order, table) for table in tables), columns)

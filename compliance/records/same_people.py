@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from fairwall.tables.columns import by_dlpack
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
-from fairwall.wire.rows import RowsError, ids_of, value_of
+from fairwall.wire.rows import RowsError, ordered_ids, value_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +133,7 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
     for name, values in _read(source, hidden):
         people = len(values)
         if name == ids:
-            known = _ids(values.to_pylist())
+            known = _ids(values)
         hashes = _hashes(values)
         if hashes is not None:
             found, counts = np.unique(hashes, return_counts=True)
@@ -197,9 +197,10 @@ def _read(source: Path, hidden: Collection[str]) -> Iterator[tuple[str, pa.Chunk
         at_once = max(1, _BYTES // (16 * len(table)))
 
 
-def _ids(values: Sequence[object]) -> bytes:
+def _ids(values: pa.ChunkedArray) -> bytes:
     try:
-        return b"".join(sorted(map(_short, ids_of(values))))
+        ids, _ = ordered_ids(values)
+        return b"".join(sorted(map(_short, ids)))
     except RowsError:  # which the policy's own reading says
         return b""
 

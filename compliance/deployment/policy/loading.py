@@ -104,9 +104,8 @@ def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     records, grouped = _records(policy, table_columns.chosen_rows(table, audited)), _grouped(data, name, parting, table)
     ids = None
     if named is not None:
-        public = {column: named[column].to_pylist() for column in data.public}
         try:
-            ids = identified(str(data.id), named[data.id].to_pylist(), public)
+            ids = identified(str(data.id), named[data.id], {column: named[column] for column in data.public})
         except RowsError as error:
             raise PolicyError(f"data.id: {name}: column {data.id!r}: {error}") from None
     return records, Rows(audited, ids), grouped

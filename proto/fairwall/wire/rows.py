@@ -9,12 +9,22 @@ import hashlib
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_AT_ONCE = 1 << 16
+"""So many rows are looked at together, which bounds what that takes beside them."""
+_WIDEST = 64
+"""The longest text, in bytes, that an array sets room aside for in each of its rows."""
 
 # fmt: off
 _MISSING = frozenset((
@@ -62,26 +72,160 @@ def order_of(ids: Sequence[bytes]) -> NDArray[np.intp]:
     return np.array(sorted(range(len(ids)), key=ids.__getitem__), np.intp)
 
 
+def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDArray[np.intp]]:
+    """Write a column of ids as `ids_of` does, and find their order as `order_of` does.
+
+    Of an array of integers, and of an Arrow column of them or of text, ids become an array: ten million take no object
+    each, and seconds. All others are written one by one.
+
+    Parameters
+    ----------
+    values : iterable
+        An array, a Series, an Index, an Arrow column, or what else has one id a row.
+
+    Returns
+    -------
+    ids : sequence of bytes or ndarray of bytes, shape (rows,)
+    order : ndarray of intp, shape (rows,)
+
+    Raises
+    ------
+    RowsError
+        As of `ids_of`.
+    """
+    written = _as_array(values)
+    if written is None:
+        ids = ids_of(listed(values))
+        return ids, order_of(ids)
+    order = np.argsort(written, kind="stable")
+    if (twice := _first_twice(written, order)) is not None:
+        raise RowsError("row {} has the id of row {}; ids must be unique".format(*twice))
+    if len(written) < len(values):
+        raise RowsError(f"row {len(written) + 1} has no id")
+    return written, order
+
+
+def _as_array(values: Any) -> NDArray[np.bytes_] | None:
+    """Write ids up to the first row without one; None where they have to be written one by one."""
+    if getattr(getattr(values, "dtype", None), "kind", "") in ("i", "u"):  # NumPy's, and those of pandas
+        array = np.asarray(values)
+        return _digits(array) if array.dtype.kind in "iu" and array.ndim == 1 and array.size else None
+    column = _arrow(values)
+    if column is None or not len(column):
+        return None
+    if str(column.type).startswith(("int", "uint")):
+        return None if column.null_count else _digits(column.to_numpy())
+    return None if str(column.type).startswith(("float", "double")) else _of_text(column)
+
+
+def _digits(numbers: NDArray[np.integer]) -> NDArray[np.bytes_]:
+    width = max(len(str(numbers.min())), len(str(numbers.max())))
+    return numbers.astype(f"S{width}")
+
+
+def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    width = compute.max(compute.binary_length(column)).as_py() or 1
+    if width > _WIDEST:
+        return None
+    written = np.zeros(len(column), f"S{width}")
+    for start in range(0, len(column), _AT_ONCE):
+        some = column.slice(start, _AT_ONCE).combine_chunks().cast(pa.string()).fill_null("")
+        if compute.any(compute.match_substring(some, "\0")).as_py():  # an array's texts end where zeros begin
+            return None
+        plain = compute.replace_substring_regex(some, f"^{_WHOLE.pattern}$", r"\1\2")
+        plain = compute.if_else(compute.equal(plain, "-0"), "0", plain)
+        padded = compute.ascii_rpad(plain, width=width, padding="\0").cast(pa.binary(width))
+        written[start : start + len(some)] = np.frombuffer(padded.buffers()[1], written.dtype, len(some))
+        missing = compute.index(compute.is_in(some, value_set=pa.array(sorted(_MISSING))), True).as_py()
+        if missing >= 0:
+            return written[: start + missing]
+    return written
+
+
+def _first_twice(ids: NDArray[np.bytes_], order: NDArray[np.intp]) -> tuple[int, int] | None:
+    """Find the first row with an earlier row's id, and that row, from 1; rows of one id stand in the order of rows."""
+    found: list[tuple[int, int]] = []
+    for start in range(0, len(order), _AT_ONCE):
+        rows = order[start : start + _AT_ONCE + 1]
+        ranked = ids[rows]
+        again = np.flatnonzero(ranked[1:] == ranked[:-1])
+        if again.size:
+            place = again[rows[again + 1].argmin()]
+            found.append((int(rows[place + 1]) + 1, int(rows[place]) + 1))
+    return min(found, default=None)
+
+
+def _arrow(values: Any) -> pa.ChunkedArray | None:
+    """Take what can be an Arrow column of integers, floats or text as one; None of all else."""
+    if not (hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")):
+        return None
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    try:
+        column = pa.chunked_array([values] if isinstance(values, pa.Array) else values)
+    except (pa.ArrowException, NotImplementedError, OverflowError, TypeError, ValueError):  # objects of several types
+        return None
+    kind = pa.types
+    plain = (kind.is_integer, kind.is_float32, kind.is_float64, kind.is_string, kind.is_large_string)
+    return column if any(is_it(column.type) for is_it in plain) else None
+
+
+def listed(values: Any) -> Iterable[object]:
+    """Take values out of an array, an Index, a Series, an Arrow column or a sequence, as Python's own."""
+    for name in ("tolist", "to_pylist", "to_list"):
+        if hasattr(values, name):
+            return cast(list[object], getattr(values, name)())
+    return cast(Iterable[object], values)
+
+
 def digest_of(
-    ids: Sequence[bytes], order: NDArray[np.intp], columns: Mapping[str, Sequence[object]] | None = None
+    ids: Sequence[bytes] | NDArray[np.bytes_], order: NDArray[np.intp], columns: Mapping[str, Any] | None = None
 ) -> bytes:
     """Return the SHA-256 of rows in an order: of their ids, and of some columns' values.
 
     Parameters
     ----------
-    ids : sequence of bytes
-        As `ids_of` writes them.
+    ids : sequence of bytes or ndarray of bytes
+        As `ids_of` or `ordered_ids` writes them.
     order : ndarray of intp, shape (rows,)
     columns : mapping of str to sequence, optional
-        By name, in the order in which they are hashed; each with one value a row, in the order of ``ids``.
+        By name, in the order in which they are hashed; each with one value a row, in the order of ``ids``: a sequence,
+        an array, a Series or an Arrow column.
     """
     named = {} if columns is None else columns
-    written = [[value_of(value) for value in values] for values in named.values()]
-    parts = [struct.pack("<Q", len(named)), *(_prefixed(name.encode()) for name in named)]
-    for row in order:
-        parts.append(_prefixed(ids[row]))
-        parts += [_prefixed(values[row]) for values in written]
-    return hashlib.sha256(b"".join(parts)).digest()
+    cells = [_cells(values) for values in named.values()]
+    digest = hashlib.sha256(struct.pack("<Q", len(named)) + b"".join(_prefixed(name.encode()) for name in named))
+    for start in range(0, len(order), _AT_ONCE):
+        rows = order[start : start + _AT_ONCE]
+        if isinstance(ids, np.ndarray) and not cells:
+            digest.update(_all_prefixed(ids[rows]).data)
+            continue
+        own = ids[rows].tolist() if isinstance(ids, np.ndarray) else [ids[row] for row in rows]
+        others = [[distinct[code] for code in codes[rows].tolist()] for distinct, codes in cells]
+        digest.update(b"".join(chain.from_iterable(zip(map(_prefixed, own), *others, strict=True))))
+    return digest.digest()
+
+
+def _cells(values: Any) -> tuple[list[bytes], NDArray[np.integer]]:
+    """Write a column's distinct values, and say which of them each row has."""
+    column = _arrow(values)
+    if column is None:
+        written = [_prefixed(value_of(value)) for value in listed(values)]
+        return written, np.arange(len(written))
+    coded = column.dictionary_encode(null_encoding="encode").combine_chunks()
+    return [_prefixed(value_of(value)) for value in coded.dictionary.to_pylist()], coded.indices.to_numpy()
+
+
+def _all_prefixed(ids: NDArray[np.bytes_]) -> NDArray[np.uint8]:
+    """Write each id behind its length, one after another."""
+    lengths = np.strings.str_len(ids).astype("<u8").reshape(-1, 1)
+    laid_out = np.hstack((lengths.view(np.uint8), ids.view(np.uint8).reshape(len(ids), -1)))
+    return laid_out[np.arange(laid_out.shape[1]) < lengths.astype(np.intp) + lengths.itemsize]
 
 
 def _prefixed(content: bytes) -> bytes:

@@ -6,16 +6,20 @@ import hashlib
 import math
 import re
 import struct
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwall.wire.rows import RowsError, digest_of, ids_of, order_of
+from fairwall.wire import rows
+from fairwall.wire.rows import RowsError, digest_of, ids_of, order_of, ordered_ids
 
 ROOT = Path(__file__).parents[3]
 
@@ -117,3 +121,105 @@ def test_the_digest_that_the_protocol_page_shows_is_this_one() -> None:
     values = (b"income", b"10", number, b"9", b"\2high", b"b", b"")
     content = struct.pack("<Q", 1) + b"".join(struct.pack("<Q", len(part)) + part for part in values)
     assert hashlib.sha256(content).digest() == found
+
+
+NUMERALS = ["007", "1.0", "-0", "-00.", "0.00", "7", "10", "2", "-7", "+7", "1e3", "1.5", ".0", "-", "٧", "7\n", " 7"]
+WORDS = ["a", "b", "ab", "a\0", "a\0b", "\0", "é", "\U0001f600", "\uffff", "NA", "", "null", "nan", "x" * 64, "x" * 65]
+TEXTS = st.lists(
+    st.none() | st.sampled_from(NUMERALS + WORDS) | st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+)
+INTEGERS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20))
+
+
+def known_by(column: Any, found: Callable[[Any], tuple[Any, Any]], public: Any) -> tuple[object, ...] | str:
+    """Whatever rows are known by, or why they are not."""
+    try:
+        ids, order = found(column)
+    except RowsError as error:
+        return str(error)
+    return list(ids), order.tolist(), digest_of(ids, order), digest_of(ids, order, {"c": public})
+
+
+def one_by_one(values: list[object]) -> tuple[list[bytes], Any]:
+    ids = ids_of(values)
+    return ids, order_of(ids)
+
+
+@given(TEXTS, st.integers(1, 4))
+def test_text_of_arrow_is_known_by_the_same_as_one_by_one(values: list[object], at_once: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "_AT_ONCE", at_once)
+        expected = known_by(values, one_by_one, values)
+        half = len(values) // 2
+        for column in (
+            pa.array(values, pa.string()),
+            pa.chunked_array([values[:half], values[half:]], pa.large_string()),
+            pd.Series(values, dtype="str"),
+        ):
+            assert known_by(column, ordered_ids, column) == expected
+
+
+@given(INTEGERS, st.integers(1, 4))
+def test_integers_are_known_by_the_same_as_one_by_one(values: list[int], at_once: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "_AT_ONCE", at_once)
+        expected = known_by(values, one_by_one, values)
+        array = np.array(values, np.int64)
+        for column in (
+            array,
+            array[::-1][::-1],
+            array.astype(">i8"),
+            pa.array(array),
+            pd.Index(array),
+            pd.Series(array),
+        ):
+            assert known_by(column, ordered_ids, column) == expected
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, "a", 2.0],
+        [1.0, 2.5],
+        [3, None, 4],
+        [2**64 - 1, 0],
+        [2**70, 1],
+        [True, False],
+        [5, True],
+        [True, 5],
+        [np.str_("007"), "8"],
+        ["a" * 5000, "0" * 70 + "7"],
+        [],
+        [pd.Timestamp(2020, 1, 1), pd.NaT],
+    ],
+    ids=str,
+)
+def test_odd_ids_are_known_by_the_same_in_whatever_holds_them(values: list[object]) -> None:
+    expected = known_by(values, one_by_one, values)
+    for kind in (object, None):
+        series = pd.Series(values, dtype=kind)  # type: ignore[call-overload]
+        as_held = series.tolist()
+        assert known_by(series, ordered_ids, series) == known_by(as_held, one_by_one, as_held)
+    held = np.array(values, object)
+    assert known_by(held, ordered_ids, held) == expected
+
+
+@pytest.mark.parametrize(
+    "column", [np.arange(9), pa.array(range(9)), pa.array(["a", "007"]), pd.Series(["a", "b"])], ids=str
+)
+def test_many_ids_take_no_object_each(column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(rows, "ids_of")
+    assert isinstance(ordered_ids(column)[0], np.ndarray)
+
+
+@given(st.lists(st.floats() | st.none() | st.sampled_from([0.0, -0.0, 1e22, 5.0])), st.sampled_from(["f4", "f8"]))
+def test_public_numbers_of_arrays_are_written_as_one_by_one(values: list[float | None], kind: str) -> None:
+    with np.errstate(over="ignore"):
+        array = np.array(values, kind)
+    ids, order = ordered_ids(np.arange(len(values))) if values else ([], np.zeros(0, np.intp))
+    held = pa.array(
+        [None if value is None else float(one) for value, one in zip(values, array, strict=True)],
+        pa.from_numpy_dtype(array.dtype),
+    )
+    for column in (array, held, pd.Series(array)):
+        assert digest_of(ids, order, {"c": column}) == digest_of(ids, order, {"c": array.tolist()})
