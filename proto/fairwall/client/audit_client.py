@@ -12,12 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import grpc
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from fairwall.client import by_group, gaps, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
+from fairwall.client.predictions import Batch, opened
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.laws.metric import find_metric
@@ -147,13 +146,13 @@ class AuditClient:
 
     def ask(
         self,
-        predictions: ArrayLike,
+        predictions: Any,
         metric: str,
         epsilon: float,
         *,
         request_id: str | None = None,
         threshold: float | None = None,
-        ids: Sequence[object] | None = None,
+        ids: Sequence[object] | str | None = None,
         table: Any = None,
         once: bool = False,
         sample_weight: None = None,
@@ -162,10 +161,12 @@ class AuditClient:
 
         Parameters
         ----------
-        predictions : array_like, shape (people,) or (models, people)
+        predictions : array_like, shape (people,) or (models, people), or a table
             In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
             ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. In any order where the
             service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``.
+            A table has a column for each model: the path of a Parquet file, an Arrow table, a frame of polars, or, with
+            ``ids`` as the name of its column of ids, one of pandas.
         metric : str
             Such as "sp" or "eo".
         epsilon : float
@@ -175,8 +176,8 @@ class AuditClient:
             cost. By default a new one each time.
         threshold : float, optional
             What to compare the population's gap with; it is part of the request.
-        ids : sequence, optional
-            Each person's id, in the order of predictions.
+        ids : sequence or str, optional
+            Each person's id, in the order of predictions; or the name of the column of predictions that has them.
         table : frame or mapping of str to sequence, optional
             In place of ``ids``: what predictions were made from, in their order, with the column of ids and the public
             columns that the terms name. All of them are compared with compliance's.
@@ -257,7 +258,7 @@ class AuditClient:
         """
         return self._call(lambda: by_group.terms(self._groups, self._data), " with groups")
 
-    def by_group(self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
+    def by_group(self, predictions: Any, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
         """Ask for rates by group, and how the groups compare: a frame, see `fairwall.client.by_group.ByGroup.frame`.
 
         Parameters, also those by keyword, and errors are those of `count_by_group`; ImportError where there is no
@@ -268,13 +269,13 @@ class AuditClient:
 
     def count_by_group(
         self,
-        predictions: ArrayLike,
+        predictions: Any,
         by: str | Sequence[str],
         epsilon: float,
         *,
         measures: Sequence[str] | None = None,
         request_id: str | None = None,
-        ids: Sequence[object] | None = None,
+        ids: Sequence[object] | str | None = None,
         table: Any = None,
         once: bool = False,
         sample_weight: None = None,
@@ -354,10 +355,9 @@ class AuditClient:
         except arrays.ArrayError as error:
             raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
 
-    def _arranged(
-        self, predictions: ArrayLike, ids: Sequence[object] | None, table: Any
-    ) -> tuple[NDArray[np.float64], bytes]:
+    def _arranged(self, predictions: Any, ids: Sequence[object] | str | None, table: Any) -> tuple[Batch, bytes]:
         """Bring predictions into the service's order, with the digest of their rows; empty where they have no ids."""
+        predictions, ids = opened(predictions, ids)
         # Asked each time: the service may have read another table since.
         known = self.terms().rows if rows.are_named(predictions, ids, table) else None
         if known is not None:
@@ -441,21 +441,18 @@ def _check_epsilon(epsilon: float) -> None:
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
 
 
-def _batch(predictions: ArrayLike) -> NDArray[np.float64]:
+def _batch(predictions: Any) -> Batch:
     """Bring predictions into the shape (models, people), and refuse what no service would take."""
-    batch = np.atleast_2d(rows.numbers(predictions))
-    if batch.ndim != 2 or not batch.size:
-        raise ValueError(f"predictions must have the shape (people,) or (models, people), not {np.shape(predictions)}")
-    if batch.shape[0] > batch.shape[1] and (advice := _advice(predictions, batch.shape[1])):
+    batch = Batch.of(predictions)
+    models, people = batch.shape
+    if models > people and not batch.names and (advice := _advice(predictions, people)):
         raise ValueError(
             f"predictions of shape {batch.shape} are not one row a model and one column a person: pass {advice}"
         )
-    if not (batch.min() >= 0 and batch.max() <= 1):  # nor is NaN, or infinity
-        raise ValueError("predictions must be numbers in [0, 1]")
-    return batch
+    return batch.in_least_type()
 
 
-def _advice(predictions: ArrayLike, columns: int) -> str:
+def _advice(predictions: Any, columns: int) -> str:
     """Say what to pass instead of predictions that have people as rows; empty where they may have models as rows."""
     # Nobody audits a test set of one person or two.
     if columns == 1:

@@ -14,6 +14,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.client.predictions import Batch, announced, encoded
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
 from fairwall.laws.ball import Ball
@@ -300,16 +301,16 @@ def _read_terms(told: wire.GetGroupTermsResponse) -> GroupTerms:
     )
 
 
-def measures_for(predictions: NDArray[np.floating]) -> tuple[str, ...]:
+def measures_for(predictions: Batch) -> tuple[str, ...]:
     """Say what is asked by default: of decisions the selection rate, else the mean score and the scoring rate."""
-    return _OF_DECISIONS if np.isin(predictions, (0, 1)).all() else _OF_SCORES
+    return _OF_DECISIONS if predictions.dtype == np.bool_ else _OF_SCORES
 
 
 def count(
     service: Groups,
     deal_id: str,
     request_id: str | None,
-    predictions: NDArray[np.float64],
+    predictions: NDArray[Any] | Batch,
     by: Sequence[str],
     measures: Sequence[str],
     epsilon: float,
@@ -344,17 +345,15 @@ def count(
         by=by,
         measures=[wire.Measure.Name(MEASURES[measure]) for measure in measures],
         epsilon=epsilon,
-        predictions=arrays.header_of(predictions),
+        predictions=announced(predictions),
         rows_digest=rows_digest,
     )
     if request_id is None:
-        header.request_id = by_group_digest(header, told_terms, np.ascontiguousarray(predictions, "<f8")).hex()[
-            :ID_DIGITS
-        ]
+        header.request_id = by_group_digest(header, told_terms, predictions).hex()[:ID_DIGITS]
 
     def parts() -> Iterator[wire.ByGroupRequest | bytes]:
         yield wire.ByGroupRequest(header=header)
-        yield from chunks.encoded(predictions, wire.ByGroupRequest, "predictions_chunk")
+        yield from encoded(predictions, wire.ByGroupRequest)
 
     told = service.ByGroup(parts(), timeout=BY_GROUP_SECONDS)
     values = [allowed.attributes[name] for name in by]
@@ -364,7 +363,7 @@ def count(
         by=tuple(by),
         groups=tuple(product(*values)),
         measures=tuple(measures),
-        models=len(predictions),
+        models=predictions.shape[0],
         release=told.release,
         least_share=allowed.least_share,
         epsilon_charged=told.epsilon_charged,

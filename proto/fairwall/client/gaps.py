@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.client import rows
+from fairwall.client.predictions import Batch, announced, encoded
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.laws.exposure import in_words, one_person
@@ -271,7 +273,7 @@ def ask(
     deal_id: str,
     request_id: str,
     metric: str,
-    predictions: NDArray[np.floating],
+    predictions: NDArray[Any] | Batch,
     epsilon: float,
     *,
     threshold: float | None = None,
@@ -285,7 +287,7 @@ def ask(
         Names this request: the same one again gets the stored answer and costs nothing.
     metric : str
         "sp", "abs_sp", "eo" or "abs_eo".
-    predictions : ndarray of float64, float32 or uint8, shape (models, people)
+    predictions : ndarray of float64, float32, uint8 or bool, shape (models, people), or Batch
         In [0, 1].
     epsilon : float
         What to spend on the whole batch.
@@ -303,7 +305,7 @@ def ask(
 
     def parts() -> Iterator[audit.AuditRequest | bytes]:
         yield audit.AuditRequest(header=header)
-        yield from chunks.encoded(predictions, audit.AuditRequest, "predictions_chunk")
+        yield from encoded(predictions, audit.AuditRequest)
 
     return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id)
 
@@ -312,7 +314,7 @@ def header_of(
     deal_id: str,
     request_id: str,
     metric: str,
-    predictions: NDArray[np.floating],
+    predictions: NDArray[Any] | Batch,
     epsilon: float,
     threshold: float | None,
     rows_digest: bytes,
@@ -323,7 +325,7 @@ def header_of(
         deal_id=deal_id,
         metric=number_of(metric),
         epsilon=epsilon,
-        predictions=arrays.header_of(predictions),
+        predictions=announced(predictions),
         threshold=threshold,
         rows_digest=rows_digest,
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairwall.client.predictions import Batch, numbers
 from fairwall.compliance.v1.audit_service_pb2 import RowsTerms
-from fairwall.wire.rows import RowsError, digest_of, ids_of, order_of
+from fairwall.wire.rows import RowsError, digest_of, ordered_ids
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -54,7 +55,7 @@ class Mismatch(ValueError):
     """Rows that are not those of the service, as far as its terms tell."""
 
 
-def are_named(predictions: ArrayLike, ids: Sequence[object] | None, table: Any) -> bool:
+def are_named(predictions: Any, ids: Sequence[object] | None, table: Any) -> bool:
     """Tell whether anything says whom predictions are about: ids, a table, or the labels of a Series or a frame.
 
     pandas' default labels, which only count the rows, say nothing.
@@ -69,7 +70,7 @@ def are_named(predictions: ArrayLike, ids: Sequence[object] | None, table: Any) 
     return ids is not None or table is not None or _are_labelled(predictions)
 
 
-def _are_labelled(predictions: ArrayLike) -> bool:
+def _are_labelled(predictions: Any) -> bool:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(predictions, pandas.Series | pandas.DataFrame):
         return False
@@ -80,13 +81,13 @@ def _are_labelled(predictions: ArrayLike) -> bool:
 
 
 def arranged(
-    predictions: ArrayLike, ids: Sequence[object] | None, table: Any, known: KnownRows
-) -> tuple[NDArray[np.float64], bytes]:
+    predictions: ArrayLike | Batch, ids: Sequence[object] | None, table: Any, known: KnownRows
+) -> tuple[Batch, bytes]:
     """Put predictions into the order of ids.
 
     Parameters
     ----------
-    predictions : array_like, shape (people,) or (models, people)
+    predictions : Batch or array_like, shape (people,) or (models, people)
         Or a Series or a frame with ids for labels, of rows or of columns, where neither ``ids`` nor ``table`` is given.
     ids : sequence, optional
         One for each person, in the order of predictions.
@@ -95,8 +96,8 @@ def arranged(
 
     Returns
     -------
-    batch : ndarray, shape (models, people) or (people,)
-        As numbers; not checked any further.
+    batch : Batch
+        Of numbers, not checked any further.
     digest : bytes
         Which of ``known``'s the rows have.
 
@@ -107,16 +108,15 @@ def arranged(
     """
     if ids is None and table is None:
         return _by_labels(predictions, known)
-    columns: Mapping[str, Sequence[object]] = {}
+    columns: Mapping[str, Any] = {}
     if table is not None:
         ids = _column(table, known.id_column)
         columns = {column: _column(table, column) for column in known.public_columns}
     assert ids is not None, "or a table has them"
-    batch = numbers(predictions)
-    written = _written(ids)
-    if batch.shape[-1:] != (len(written),):
+    batch = Batch.of(predictions)
+    written, order = _written(ids)
+    if batch.shape[1] != len(written):
         raise ValueError(f"{len(written)} ids are not one for each prediction of an array of shape {batch.shape}")
-    order = order_of(written)
     digest = digest_of(written, order, columns)
     if columns and digest != known.table_digest and digest_of(written, order) == known.ids_digest:
         told = dict(zip(known.public_columns, known.column_digests, strict=False))
@@ -125,58 +125,44 @@ def arranged(
         raise Mismatch(f"the ids are the service's, but its {its} are others for some rows")
     if digest != (known.table_digest if columns else known.ids_digest):
         raise Mismatch("the ids are not those of the service's rows: some are missing, or more, or others")
-    return np.take(batch, order, axis=-1), digest
+    return replace(batch, order=order), digest
 
 
-def _by_labels(predictions: Any, known: KnownRows) -> tuple[NDArray[np.float64], bytes]:
+def _by_labels(predictions: Any, known: KnownRows) -> tuple[Batch, bytes]:
     """Find along which axis the labels are the service's ids."""
     pandas = sys.modules["pandas"]
     for axis, labels in enumerate(predictions.axes):
         if _only_counts(labels, pandas):
             continue
         try:
-            written = ids_of(labels.tolist())
+            written, order = ordered_ids(labels.to_series())
         except RowsError:
             continue
-        order = order_of(written)
         if digest_of(written, order) == known.ids_digest:
             values = numbers(predictions)
-            return np.take(values.T if axis == 0 else values, order, axis=-1), known.ids_digest
+            return replace(Batch.of(values.T if axis == 0 else values), order=order), known.ids_digest
     raise Mismatch(
         "neither rows nor columns are labelled with the ids of the service's rows: some are missing, or more, or "
         "others; to trust the order of rows instead, pass predictions.to_numpy()"
     )
 
 
-def numbers(predictions: ArrayLike) -> NDArray[np.float64]:
-    """Take predictions as numbers; ValueError, which quotes none of them, where they are not."""
-    try:
-        return np.asarray(predictions, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("predictions must be numbers in [0, 1], as many of each model") from None
-
-
 def _only_counts(labels: Any, pandas: Any) -> bool:
     return isinstance(labels, pandas.RangeIndex) and labels.equals(pandas.RangeIndex(len(labels)))
 
 
-def _written(ids: Sequence[object]) -> list[bytes]:
+def _written(ids: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDArray[np.intp]]:
     try:
-        return ids_of(_listed_values(ids))
+        return ordered_ids(ids)
     except RowsError as error:
         raise ValueError(f"ids: {error}") from None
 
 
-def _column(table: Any, column: str) -> list[object]:
-    try:
-        return _listed_values(table[column])
-    except KeyError:
-        raise ValueError(f"table: no column {column!r}, which the service compares") from None
-
-
-def _listed_values(values: Any) -> list[object]:
-    """Take values out of an array, an Index, a Series or a sequence."""
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+def _column(table: Any, column: str) -> Any:
+    there = getattr(table, "column_names", None) or getattr(table, "columns", table)  # of Arrow, of frames
+    if column not in there:
+        raise ValueError(f"table: no column {column!r}, which the service compares")
+    return table[column]
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 
 import numpy as np
 from blake3 import blake3
@@ -17,6 +18,9 @@ from fairwall.wire.v1 import array_pb2
 ID_DIGITS = 32
 """Of a digest in a request id: 128 bits, so that no two questions have the same id by chance."""
 
+Predictions = NDArray[np.generic] | Iterable[NDArray[np.generic]]
+"""Of shape (models, people), whole or some models at a time."""
+
 _AT_ONCE_BYTES = 1 << 20
 """Up to here one thread digests a batch sooner than several would have begun."""
 
@@ -24,22 +28,27 @@ _PIECE = 1 << 21
 """So many predictions at a time are numbers of float64, and digested by several threads."""
 
 
-def audit_digest(header: audit.AuditHeader | audit.AuditModelsRequest, predictions: NDArray[np.generic]) -> bytes:
+def audit_digest(
+    header: audit.AuditHeader | audit.AuditModelsRequest,
+    predictions: Predictions,
+) -> bytes:
     """Stand for everything that a request asks: what its id may be used for.
 
     The two kinds of request never serialise alike: field 5 is a message in the one and a number above 0 in the other.
 
-    Predictions have the shape (models, people). It is the numbers that count, whatever type they travel as.
+    It is the numbers that count, whatever type predictions travel as.
     """
     return _digest(_of_numbers(header).SerializeToString(deterministic=True), predictions)
 
 
 def by_group_digest(
-    header: groups.ByGroupHeader, terms: groups.GetGroupTermsResponse, predictions: NDArray[np.generic]
+    header: groups.ByGroupHeader,
+    terms: groups.GetGroupTermsResponse,
+    predictions: Predictions,
 ) -> bytes:
     """Stand for everything that a request for counts by group asks: among other values of an attribute it is another.
 
-    What is left of a budget is no part of it, nor the type of predictions, shape (models, people).
+    What is left of a budget is no part of it, nor the type of predictions.
     """
     policy = groups.GetGroupTermsResponse()
     policy.CopyFrom(terms)
@@ -58,11 +67,12 @@ def _of_numbers(header: audit.AuditHeader | audit.AuditModelsRequest | groups.By
     return announced
 
 
-def _digest(asked: bytes, predictions: NDArray[np.generic]) -> bytes:
-    threads = 1 if 8 * predictions.size <= _AT_ONCE_BYTES else blake3.AUTO
-    digest = blake3(asked, max_threads=threads)
-    flat = predictions.reshape(-1)
-    for start in range(0, flat.size, _PIECE):
-        digest.update(np.ascontiguousarray(flat[start : start + _PIECE], "<f8").data.cast("B"))
-        let_go(predictions)
+def _digest(asked: bytes, predictions: Predictions) -> bytes:
+    few = isinstance(predictions, np.ndarray) and 8 * predictions.size <= _AT_ONCE_BYTES
+    digest = blake3(asked, max_threads=1 if few else blake3.AUTO)
+    for block in (predictions,) if isinstance(predictions, np.ndarray) else predictions:
+        flat = block.reshape(-1)
+        for start in range(0, flat.size, _PIECE):
+            digest.update(np.ascontiguousarray(flat[start : start + _PIECE], "<f8").data.cast("B"))
+            let_go(block)
     return digest.digest()
