@@ -140,7 +140,7 @@ def opened(predictions: Any, ids: Any) -> tuple[Any, Any]:
 def _of_file(path: Path) -> tuple[Sequence[str], Callable[[str], Any]]:
     def column(name: str) -> Any:
         try:
-            return reading.read(path, str(path), [name])[name]
+            return reading.column(path, str(path), name)
         except DataError as error:
             raise ValueError(f"predictions: {error}") from None
 
@@ -158,7 +158,8 @@ def _of_columns(models: tuple[str, ...], column: Callable[[str], Any]) -> Batch:
         raise ValueError("predictions have no rows")
 
     def values(name: str) -> NDArray[Any]:
-        found = np.asarray(column(name).to_numpy())
+        found = column(name)
+        found = np.asarray(found.to_numpy()) if hasattr(found, "to_numpy") else np.array("text")
         if found.dtype.kind not in "biuf":
             raise _unfit(name)
         if len(found) != people:

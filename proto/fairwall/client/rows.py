@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairwall.client.predictions import Batch, numbers
 from fairwall.compliance.v1.audit_service_pb2 import RowsTerms
+from fairwall.errors import UserError
 from fairwall.wire.rows import RowsError, digest_of, ordered_ids
 
 __tracebackhide__ = True
@@ -154,7 +155,7 @@ def _only_counts(labels: Any, pandas: Any) -> bool:
 def _written(ids: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDArray[np.intp]]:
     try:
         return ordered_ids(ids)
-    except RowsError as error:
+    except UserError as error:  # of rows, or of the file that they are read from
         raise ValueError(f"ids: {error}") from None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fairwall.tables import blocks
 from fairwall.tables.columns import names_of
@@ -14,6 +15,7 @@ from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
@@ -76,6 +78,63 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None, *, as_text
     return table
 
 
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text of a Parquet file, as an Arrow column, but read each time rather than held.
+
+    Parameters
+    ----------
+    path, name : Path, str
+        As of `read`.
+    column : str
+    type : pyarrow.DataType
+    rows : int
+    """
+
+    path: Path
+    name: str
+    column: str
+    type: pa.DataType
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def iterchunks(self) -> Iterator[pa.Array]:
+        """Give the column some rows at a time; DataError as of `read`."""
+        from pyarrow import parquet
+
+        with _readable(self.path, self.name), parquet.ParquetFile(self.path) as file:
+            for batch in _batches(file, [self.column]):
+                yield batch.column(self.column)
+
+    def whole(self) -> pa.ChunkedArray:
+        """Hold it after all."""
+        return read(self.path, self.name, [self.column])[self.column]
+
+    def to_pylist(self) -> list[str | None]:
+        """Give each row's text."""
+        return cast(list[str | None], self.whole().to_pylist())
+
+
+def column(path: Path, name: str, column: str) -> pa.ChunkedArray | TextColumn:
+    """Read one column, see `read`; text of a Parquet file only when it is looked at."""
+    from pyarrow import parquet, types
+
+    if not _is_csv(path):
+        with _readable(path, name), parquet.ParquetFile(path) as file:
+            kind, rows = file.schema_arrow.field(column).type, file.metadata.num_rows
+        if types.is_string(kind) or types.is_large_string(kind):
+            return TextColumn(path, name, column, kind, rows)
+    return read(path, name, [column])[column]
+
+
+def _batches(file: parquet.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read some rows at a time; all groups of rows at once would keep their buffers until the last of them is read."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(row_groups=[group], columns=list(columns))
+
+
 def _is_csv(path: Path) -> bool:
     return path.name.lower().endswith(CSV)
 
@@ -118,7 +177,7 @@ def _parquet(path: Path, columns: Sequence[str], kept: Callable[[int, int], None
     rows = size = 0
     with parquet.ParquetFile(path) as file:
         kept(file.metadata.num_rows, 0)
-        for batch in file.iter_batches(columns=list(columns)):
+        for batch in _batches(file, columns):
             batches.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
             kept(rows, size)

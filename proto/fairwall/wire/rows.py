@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
@@ -127,12 +127,13 @@ def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
     import pyarrow as pa
     from pyarrow import compute
 
-    width = compute.max(compute.binary_length(column)).as_py() or 1
+    longest = (compute.max(compute.binary_length(some)).as_py() for some in _pieces(column))
+    width = max(filter(None, longest), default=1)
     if width > _WIDEST:
         return None
-    written = np.zeros(len(column), f"S{width}")
-    for start in range(0, len(column), _AT_ONCE):
-        some = column.slice(start, _AT_ONCE).combine_chunks().cast(pa.string()).fill_null("")
+    written, start = np.zeros(len(column), f"S{width}"), 0
+    for piece in _pieces(column):
+        some = piece.cast(pa.string()).fill_null("")
         if compute.any(compute.match_substring(some, "\0")).as_py():  # an array's texts end where zeros begin
             return None
         plain = compute.replace_substring_regex(some, f"^{_WHOLE.pattern}$", r"\1\2")
@@ -142,7 +143,13 @@ def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
         missing = compute.index(compute.is_in(some, value_set=pa.array(sorted(_MISSING))), True).as_py()
         if missing >= 0:
             return written[: start + missing]
+        start += len(some)
     return written
+
+
+def _pieces(column: pa.ChunkedArray) -> Iterator[pa.Array]:
+    for chunk in column.iterchunks():
+        yield from (chunk.slice(start, _AT_ONCE) for start in range(0, len(chunk), _AT_ONCE))
 
 
 def _first_twice(ids: NDArray[np.bytes_], order: NDArray[np.intp]) -> tuple[int, int] | None:
@@ -160,14 +167,15 @@ def _first_twice(ids: NDArray[np.bytes_], order: NDArray[np.intp]) -> tuple[int,
 
 def _arrow(values: Any) -> pa.ChunkedArray | None:
     """Take what can be an Arrow column of integers, floats or text as one; None of all else."""
-    if not (hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")):
+    streams = hasattr(values, "iterchunks")  # Arrow's own, or one that is read from a file each time
+    if not (streams or hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")):
         return None
     try:
         import pyarrow as pa
     except ImportError:
         return None
     try:
-        column = pa.chunked_array([values] if isinstance(values, pa.Array) else values)
+        column = values if streams else pa.chunked_array([values] if isinstance(values, pa.Array) else values)
     except (pa.ArrowException, NotImplementedError, OverflowError, TypeError, ValueError):  # objects of several types
         return None
     kind = pa.types
