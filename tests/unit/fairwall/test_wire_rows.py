@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairwall.wire import rows
@@ -146,6 +146,9 @@ def one_by_one(values: list[object]) -> tuple[list[bytes], Any]:
 
 
 @given(TEXTS, st.integers(1, 4))
+@example(["a\0", "b"], 4)
+@example(["-0", "0", "007", "1.0", "7"], 2)
+@example(["b", "a", "b", "NA", "a"], 2)
 def test_text_of_arrow_is_known_by_the_same_as_one_by_one(values: list[object], at_once: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "_AT_ONCE", at_once)
@@ -223,3 +226,12 @@ def test_public_numbers_of_arrays_are_written_as_one_by_one(values: list[float |
     )
     for column in (array, held, pd.Series(array)):
         assert digest_of(ids, order, {"c": column}) == digest_of(ids, order, {"c": array.tolist()})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_of_many_rows_that_are_there_twice_is_named(seed: int) -> None:
+    ids = np.random.default_rng(seed).integers(0, 300, 1000)
+    expected = known_by(ids.tolist(), one_by_one, [])
+    assert isinstance(expected, str)
+    for column in (ids, pa.array(ids.astype(str))):
+        assert known_by(column, ordered_ids, []) == expected
