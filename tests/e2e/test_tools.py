@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
 PAGE = (DOCS / "tools.md").read_text()
-CONFTEST, TEST, SCORER, MLFLOW, ASYNCIO = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CONFTEST, TEST, SCORER, MLFLOW, ASYNCIO, TABLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (OPTIONS,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -218,6 +218,19 @@ def test_the_page_s_asyncio_program_runs(own: Served) -> None:
     assert {(run.returncode, run.stderr) for run in runs} == {(0, "")}
     assert len({run.stdout for run in runs}) == 1
     assert len(runs[0].stdout.splitlines()) == 2
+    assert remaining(own) == 2.8
+
+
+@pytest.mark.check
+def test_the_page_s_file_is_asked_about(own: Served) -> None:
+    rows = pd.read_csv(own.folder / "loans.csv").sample(frac=1, random_state=1)
+    scores = pd.DataFrame({"above": rows["income"] > 30, "customer": rows["id"]})
+    scores.to_parquet(own.folder / "scores.parquet", index=False)
+    run = program(own, TABLES)
+    assert (run.returncode, run.stderr) == (0, "")
+    with own.client() as audits:
+        again = audits.ask(rows["income"] > 30, "sp", 0.2, ids=rows["id"], once=True)
+    assert run.stdout == f"{again.gaps}\n"
     assert remaining(own) == 2.8
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.errors import UserError
+from fairwall.tables.columns import by_dlpack
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +35,7 @@ _MISSING = frozenset((
 # fmt: on
 """Texts that stand for no value: pyarrow's for CSV, so that whoever reads the same file otherwise finds the same."""
 
+_NOTHING = "^(?:" + "|".join(map(re.escape, sorted(_MISSING))) + ")$"
 _WHOLE = re.compile(r"(-?)0*([0-9]+?)(?:\.0*)?")
 _NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -114,7 +116,7 @@ def _as_array(values: Any) -> NDArray[np.bytes_] | None:
     if column is None or not len(column):
         return None
     if str(column.type).startswith(("int", "uint")):
-        return None if column.null_count else _digits(column.to_numpy())
+        return None if column.null_count else _digits(np.concatenate([*map(by_dlpack, column.iterchunks())]))
     return None if str(column.type).startswith(("float", "double")) else _of_text(column)
 
 
@@ -124,6 +126,7 @@ def _digits(numbers: NDArray[np.integer]) -> NDArray[np.bytes_]:
 
 
 def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
+    """Write texts in Arrow's own functions: a Python value given to one of them would import pandas."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -133,18 +136,19 @@ def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
         return None
     written, start = np.zeros(len(column), f"S{width}"), 0
     for piece in _pieces(column):
-        some = piece.cast(pa.string()).fill_null("")
+        missing = compute.or_kleene(compute.is_null(piece), compute.match_substring_regex(piece, _NOTHING))
+        first = by_dlpack(compute.indices_nonzero(missing))[:1]
+        some = piece.slice(0, *first.tolist()).cast(pa.string())
         if compute.any(compute.match_substring(some, "\0")).as_py():  # an array's texts end where zeros begin
             return None
         plain = compute.replace_substring_regex(some, f"^{_WHOLE.pattern}$", r"\1\2")
-        plain = compute.if_else(compute.equal(plain, "-0"), "0", plain)
+        plain = compute.replace_substring_regex(plain, "^-0$", "0")
         padded = compute.ascii_rpad(plain, width=width, padding="\0").cast(pa.binary(width))
         written[start : start + len(some)] = np.frombuffer(padded.buffers()[1], written.dtype, len(some))
-        missing = compute.index(compute.is_in(some, value_set=pa.array(sorted(_MISSING))), True).as_py()
-        if missing >= 0:
-            return written[: start + missing]
         start += len(some)
-    return written
+        if first.size:
+            break
+    return written[:start]
 
 
 def _pieces(column: pa.ChunkedArray) -> Iterator[pa.Array]:
@@ -226,7 +230,7 @@ def _cells(values: Any) -> tuple[list[bytes], NDArray[np.integer]]:
         written = [_prefixed(value_of(value)) for value in listed(values)]
         return written, np.arange(len(written))
     coded = column.dictionary_encode(null_encoding="encode").combine_chunks()
-    return [_prefixed(value_of(value)) for value in coded.dictionary.to_pylist()], coded.indices.to_numpy()
+    return [_prefixed(value_of(value)) for value in coded.dictionary.to_pylist()], by_dlpack(coded.indices)
 
 
 def _all_prefixed(ids: NDArray[np.bytes_]) -> NDArray[np.uint8]:
