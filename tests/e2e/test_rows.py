@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared, audit_client, gaps, rows
@@ -79,6 +80,9 @@ WAYS: dict[str, Ask] = {
     "a frame": lambda audits, scores, _: audits.ask(scores, "sp", EPSILON),
     "a frame, turned over": lambda audits, scores, _: audits.ask(scores.T, "sp", EPSILON),
     "a table": lambda audits, scores, table: audits.ask(scores.to_numpy().T, "sp", EPSILON, table=table),
+    "an Arrow table": lambda audits, scores, table: audits.ask(
+        scores.to_numpy().T, "sp", EPSILON, table=pa.Table.from_pandas(table.astype({"person": str}))
+    ),
     "columns": lambda audits, scores, table: audits.ask(
         scores.to_numpy().T, "sp", EPSILON, table={name: table[name].tolist() for name in table}
     ),

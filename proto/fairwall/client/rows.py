@@ -160,10 +160,13 @@ def _written(ids: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDArray[np
 
 
 def _column(table: Any, column: str) -> Any:
-    there = getattr(table, "column_names", None) or getattr(table, "columns", table)  # of Arrow, of frames
-    if column not in there:
-        raise ValueError(f"table: no column {column!r}, which the service compares")
-    return table[column]
+    names = getattr(table, "column_names", getattr(table, "columns", (column,)))  # of Arrow, of frames, of a mapping
+    try:
+        if column in names:
+            return table[column]
+    except KeyError:
+        pass
+    raise ValueError(f"table: no column {column!r}, which the service compares")
 
 
 def _listed(columns: Sequence[str]) -> str:

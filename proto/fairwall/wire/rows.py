@@ -212,14 +212,19 @@ def digest_of(
     named = {} if columns is None else columns
     cells = [_cells(values) for values in named.values()]
     digest = hashlib.sha256(struct.pack("<Q", len(named)) + b"".join(_prefixed(name.encode()) for name in named))
+    short = isinstance(ids, np.ndarray) and all(len(cell) <= _WIDEST for distinct, _ in cells for cell in distinct)
+    padded = [_padded(distinct) for distinct, _ in cells] if short else []
     for start in range(0, len(order), _AT_ONCE):
         rows = order[start : start + _AT_ONCE]
-        if isinstance(ids, np.ndarray) and not cells:
-            digest.update(_all_prefixed(ids[rows]).data)
+        if short and isinstance(ids, np.ndarray):
+            others = [
+                (each[codes[rows]], size[codes[rows]]) for (each, size), (_, codes) in zip(padded, cells, strict=True)
+            ]
+            digest.update(_joined([*_own(ids[rows]), *others]).data)
             continue
         own = ids[rows].tolist() if isinstance(ids, np.ndarray) else [ids[row] for row in rows]
-        others = [[distinct[code] for code in codes[rows].tolist()] for distinct, codes in cells]
-        digest.update(b"".join(chain.from_iterable(zip(map(_prefixed, own), *others, strict=True))))
+        texts = [[distinct[code] for code in codes[rows].tolist()] for distinct, codes in cells]
+        digest.update(b"".join(chain.from_iterable(zip(map(_prefixed, own), *texts, strict=True))))
     return digest.digest()
 
 
@@ -233,11 +238,27 @@ def _cells(values: Any) -> tuple[list[bytes], NDArray[np.integer]]:
     return [_prefixed(value_of(value)) for value in coded.dictionary.to_pylist()], by_dlpack(coded.indices)
 
 
-def _all_prefixed(ids: NDArray[np.bytes_]) -> NDArray[np.uint8]:
-    """Write each id behind its length, one after another."""
-    lengths = np.strings.str_len(ids).astype("<u8").reshape(-1, 1)
-    laid_out = np.hstack((lengths.view(np.uint8), ids.view(np.uint8).reshape(len(ids), -1)))
-    return laid_out[np.arange(laid_out.shape[1]) < lengths.astype(np.intp) + lengths.itemsize]
+_Bytes = tuple[NDArray[np.bytes_], NDArray[np.intp]]
+"""Of each row some bytes, and how many there are: an array does not tell zeros at their end from those behind it."""
+
+
+def _padded(cells: list[bytes]) -> _Bytes:
+    return np.array(cells, np.bytes_), np.fromiter(map(len, cells), np.intp, len(cells))
+
+
+def _own(ids: NDArray[np.bytes_]) -> tuple[_Bytes, _Bytes]:
+    """Give each id's length, as it is hashed, and the id."""
+    lengths = np.strings.str_len(ids).astype(np.intp)
+    return (lengths.astype("<u8").view("S8"), np.full(len(ids), 8, np.intp)), (ids, lengths)
+
+
+def _joined(parts: list[_Bytes]) -> NDArray[np.uint8]:
+    """Write the parts of each row behind one another, row by row."""
+    blocks = [part.view(np.uint8).reshape(len(part), -1) for part, _ in parts]
+    there = [
+        np.arange(block.shape[1]) < lengths[:, np.newaxis] for block, (_, lengths) in zip(blocks, parts, strict=True)
+    ]
+    return np.hstack(blocks)[np.hstack(there)]
 
 
 def _prefixed(content: bytes) -> bytes:
