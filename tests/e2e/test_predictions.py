@@ -154,6 +154,15 @@ def test_an_array_on_disk_is_not_copied(tmp_path: Path) -> None:
     assert all(np.shares_memory(block, mapped) for block in client._batch(mapped))
 
 
+def test_changes_to_an_array_on_disk_that_are_in_memory_alone_are_kept(tmp_path: Path) -> None:
+    on_disk(tmp_path, SCORES)
+    mapped = np.load(tmp_path / "scores.npy", mmap_mode="c")
+    mapped[:] = 0.1
+    batch = client._batch(mapped)
+    audit_digest(client.gaps.header_of("loans", "", "sp", batch, 1.0, None, b""), batch)
+    assert (mapped == 0.1).all()
+
+
 def with_column(name: str, values: Any) -> pd.DataFrame:
     return SCORES.reset_index(drop=True).assign(**{"person": IDS, name: values})
 
