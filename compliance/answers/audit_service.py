@@ -18,6 +18,7 @@ from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
 from compliance.ledger.entries import LedgerError
 from compliance.ledger.store import LedgerUnavailable
+from compliance.records.engine import TableSums
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
@@ -27,7 +28,7 @@ from fairwall.rpc import arrays, journal, uploads, work
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.rpc.memory import let_go
-from fairwall.wire.audits import audit_digest
+from fairwall.wire.audits import audit_digest, table_digest
 from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import to_message
@@ -38,7 +39,7 @@ LOG = logging.getLogger(__name__)
 
 _REQUEST_ID_MAX = 64
 
-_Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest
+_Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest | audit.AuditTableRequest
 
 
 class AuditService(AuditServiceServicer):
@@ -99,6 +100,8 @@ class AuditService(AuditServiceServicer):
         header = uploads.header_of(request_iterator)
         case = self._case(header.deal_id, context)
         metric = _validate(header, case)
+        if case.tables is not None:
+            raise Refusal(error_pb2.REASON_TABLE_NEEDED)
         return _answer(case, header, metric, _receive(header, metric, request_iterator, case), context)
 
     def AuditModels(
@@ -113,23 +116,39 @@ class AuditService(AuditServiceServicer):
         predictions = _checked(metric, case.models.scores(request.request_id, request.models, context))
         return audit.AuditModelsResponse(answer=_answer(case, request, metric, predictions, context))
 
+    def AuditTable(self, request: audit.AuditTableRequest, context: grpc.ServicerContext) -> audit.AuditTableResponse:
+        """Have a table of predictions added up where it is, and answer as Audit does."""
+        case = self._case(request.deal_id, context)
+        metric = _validate(request, case)
+        if case.tables is None:
+            raise Refusal(error_pb2.REASON_TABLE_UNKNOWN)
+        _check_size(len(request.models) or 1, case)
+        sums = case.tables.sums(developer_of(context), request.table, request.id_column, request.models)
+        _check_size(sums.models, case)
+        if METRICS[metric].binary and not sums.are_decisions:
+            raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
+        return audit.AuditTableResponse(answer=_answer(case, request, metric, sums, context))
+
     def _case(self, deal_id: str, context: grpc.ServicerContext) -> Case:
         return opened(self._cases, deal_id, context)
 
 
 def _answer(
-    case: Case, header: _Header, metric: str, predictions: NDArray[Any], context: grpc.ServicerContext
+    case: Case, header: _Header, metric: str, predictions: NDArray[Any] | TableSums, context: grpc.ServicerContext
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
     developer, began = developer_of(context), time.monotonic()
-    rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
-    digest, compared = audit_digest(header, predictions), is_compared(rows_digest, case)
-    if case.rows is not None:
-        predictions = case.rows.of_records(predictions, by_ids=compared is True)
+    if isinstance(predictions, TableSums):
+        digest, compared = table_digest(header, predictions.digest), None
+    else:
+        rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
+        digest, compared = audit_digest(header, predictions), is_compared(rows_digest, case)
+        if case.rows is not None:
+            predictions = case.rows.of_records(predictions, by_ids=compared is True)
     with explained(header.deal_id):
         entry = case.answer(developer, header.request_id, digest, metric, predictions, header.epsilon)
         now = case.ledger.remaining(case.dataset, developer)
-    LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))
+    LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(values_of(entry)))
     (low, high), (likely_low, likely_high) = intervals_of(entry)
     above = case.probability_above(entry, predictions, header.threshold) if header.HasField("threshold") else None
     wait(case, began)

@@ -23,6 +23,7 @@ from compliance.ledger.entries import Entry, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen, ends_of
 from compliance.noise.draw_log import DrawLog
 from compliance.noise.sampling import Noise, noise_for
+from compliance.records.engine import Tables, TableSums
 from compliance.records.people import Records
 from compliance.records.rows import Rows
 from fairwall.laws.precision import Precision, spacing, written_down
@@ -78,6 +79,9 @@ class Case:
         How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
     budget_exposure : BudgetExposure or None
         What whole budgets give away. None in a game.
+    tables : Tables or None
+        What is asked about instead of predictions that are sent, where people stay in an engine. The records are then
+        in no order, and only counted.
     """
 
     dataset: str
@@ -101,6 +105,7 @@ class Case:
     rows: Rows | None = None
     answers_a_day: Mapping[str, int] = field(default_factory=dict)
     budget_exposure: BudgetExposure | None = None
+    tables: Tables | None = None
 
     @property
     def people(self) -> int:
@@ -113,7 +118,7 @@ class Case:
         request_id: str,
         digest: bytes,
         metric: str,
-        predictions: NDArray[np.float64],
+        predictions: NDArray[np.float64] | TableSums,
         epsilon: float,
     ) -> Entry:
         """Charge a batch and answer it, or find the answer that this request has bought already.
@@ -131,7 +136,7 @@ class Case:
         Refusal, LedgerError, LedgerUnavailable
             As `Ledger.settle`.
         """
-        question = Question(metric, predictions, self.records)
+        question = self._question(metric, predictions)
         room = room_of(developer, self.answers_a_day, self.epsilon_min)
         asked = Request(self.dataset, developer, request_id, digest, metric, self.mechanism.name, self.neighbours, FREE)
         if room is not None and (again := self.ledger.stored(asked, room)) is not None:
@@ -150,15 +155,19 @@ class Case:
             release = self.mechanism.release(question, facts_of(facts), epsilon, self.delta, self._noise(request_id))
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
-            self.detector.watch(request_id, predictions)
+            if not isinstance(predictions, TableSums):
+                self.detector.watch(request_id, predictions)
             return Reply(_encode_answer(_rounded(release, self.precision)), _encode(release.facts))
 
         return self.ledger.settle(
             replace(asked, mechanism=answering.name, loss=loss), reply, self.records.minimum_group, room
         )
 
+    def _question(self, metric: str, predictions: NDArray[np.float64] | TableSums) -> Question:
+        return Question(metric, predictions, self.records)
+
     def probability_above(
-        self, entry: Entry, predictions: NDArray[np.float64], threshold: float
+        self, entry: Entry, predictions: NDArray[np.float64] | TableSums, threshold: float
     ) -> NDArray[np.float64]:
         """Return P(the population's gap > threshold) for each model of a batch, see `compliance.intervals.interval`.
 
@@ -167,7 +176,7 @@ class Case:
         """
         _, _, _, low, high = _decode_answer(entry)
         asked = entry.request
-        stratum = Question(asked.metric, predictions, self.records).asked.strata[0]
+        stratum = self._question(asked.metric, predictions).asked.strata[0]
         values = itertools.chain.from_iterable(stratum.pieces())
         return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 

@@ -39,6 +39,7 @@ def _case(data: Data, ledger: Ledger) -> Case:
         shares=policy.shares,
         answers_a_day=data.answers_a_day,
         budget_exposure=budget_exposure(policy, data.records),
+        tables=data.tables,
     )
 
 

@@ -58,7 +58,7 @@ def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
         name, developers, audited = each.policy.data_name, each.policy.developers, each.policy.budget
         budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
         whose, whose_released = each.traits
-        bound = each.records.fingerprint(data_key) + whose.sealed(data_key)
+        bound = each.fingerprint(data_key) + whose.sealed(data_key)
         accounts.append(Account(name, Neighbours.A_FLIP, budget, bound))
         served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
         shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]

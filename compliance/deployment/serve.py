@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 
 from compliance.deployment import worth
 from compliance.deployment.ledger import check_begun, folders_of, open_ledger
-from compliance.deployment.policy.loading import load_all
+from compliance.deployment.policy.loading import files_of, load_all
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import Policies
 from compliance.deployment.reload import Service, admitted, credentials_of
 from compliance.deployment.running import Running
 from compliance.ledger import postgres
+from compliance.ledger.place import is_database
 from compliance.ledger.writable import Writable
 from fairwall.errors import UserError
 from fairwall.rpc import confine, journal, memory, process, server
@@ -146,7 +147,7 @@ def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> t
         writes.append(place.credentials)
     reads = [path, key, *(file for each in _databases(policy) for file in each.files)]
     for each in policy.datasets.values():
-        reads += [each.data.source, *([each.release.source] if each.release else [])]
+        reads += [*files_of(each), *([each.release.source] if each.release else [])]
     return confine.deployed(listen=place.listen, connects=_connects(policy), reads=reads, folders=writes, made=made)
 
 
@@ -158,6 +159,7 @@ def _connects(policy: Policies) -> list[str]:
 
 
 def _databases(policy: Policies) -> list[postgres.Uses]:
-    """Say what connecting to the databases takes that hold the ledger, or its head."""
+    """Say what connecting to the databases takes that hold the ledger, its head, or people."""
     place = policy.deployment
-    return [postgres.uses(kept) for kept in (place.ledger, place.seal) if isinstance(kept, str)]
+    sources = [str(each.data.source) for each in policy.datasets.values() if is_database(str(each.data.source))]
+    return [postgres.uses(kept) for kept in (place.ledger, place.seal, *sources) if isinstance(kept, str)]

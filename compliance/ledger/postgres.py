@@ -283,7 +283,7 @@ class PostgresStore:
 @contextmanager
 def reading(url: str) -> Iterator[PostgresSession]:
     """Read a database as it is at one moment, as of `compliance.ledger.place.reading`."""
-    with explained(shown(url)), contextlib.closing(_opened(url)) as db:
+    with explained(shown(url)), contextlib.closing(opened(url)) as db:
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if not _is_laid_out(db):
             raise LedgerError("it is not a ledger: name the service's database")
@@ -292,7 +292,7 @@ def reading(url: str) -> Iterator[PostgresSession]:
 
 def has_begun(url: str) -> bool:
     """Say whether a database holds a ledger with a chain. LedgerError, LedgerUnavailable as `reading`."""
-    with explained(shown(url)), contextlib.closing(_opened(url)) as db:
+    with explained(shown(url)), contextlib.closing(opened(url)) as db:
         return _is_laid_out(db) and bool(PostgresSession(db).chains())
 
 
@@ -378,7 +378,7 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
         If it may lose what it says is committed, or is only to be read.
     psycopg.Error
     """
-    db = _opened(url)
+    db = opened(url)
     try:
         for name, allowed in (("synchronous_commit", ("on", "remote_apply")), ("fsync", ("on",))):
             (value,) = db.execute("SELECT current_setting(%s)", (name,)).fetchone() or ("",)
@@ -405,7 +405,7 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     return db
 
 
-def _opened(url: str) -> psycopg.Connection[tuple[Any, ...]]:
+def opened(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     import psycopg
 
     check(url)

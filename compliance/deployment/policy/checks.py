@@ -24,6 +24,7 @@ from compliance.deployment.policy.schema import (
     Policy,
     PolicyError,
     ReleaseSection,
+    TableSection,
 )
 from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.place import is_database, shown
@@ -31,6 +32,9 @@ from compliance.mechanisms import Mechanism
 from compliance.mechanisms.mechanism import candidates
 from fairwall.laws.local import LocalPrivacyError
 from fairwall.wire.limits import EPSILON_MIN
+
+FROM_SUMS = ("cube", "counts")
+"""What answers from sums alone."""
 
 _TEXT_MAX, _SHOWN_MAX = 4096, 200
 
@@ -65,7 +69,7 @@ def check_released(policies: Sequence[Policy]) -> None:
     """Refuse to sell with noise what answers about the same file tell without: ids, labels and what may be compared."""
     for policy, other in product(policies, repeat=2):
         release, data = policy.release, other.data
-        if release is None or release.source.resolve() != data.source.resolve():
+        if release is None or data.file is None or release.source.resolve() != data.file.resolve():
             continue
         for column in release.columns.keys() & {data.id, data.label, *data.public}:
             raise PolicyError(
@@ -98,7 +102,7 @@ def first(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
     place = [str(part) for part in problem["loc"] if part != "[key]"]
     # Below a key within a section, what follows is pydantic's own; a developer's section and a column are one deeper.
-    deeper = place[0] == "developers" or place[:2] in (["release", "columns"], ["data", "groups"])
+    deeper = place[0] in ("developers", "tables") or place[:2] in (["release", "columns"], ["data", "groups"])
     key = ".".join(place[: 3 if deeper else 2])
     match problem["type"]:
         case "extra_forbidden":
@@ -121,6 +125,7 @@ def _keys(section: str) -> list[str]:
         "budget": BudgetSection,
         "developers": DeveloperSection,
         "release": ReleaseSection,
+        "tables": TableSection,
     }
     return list(sections[section].model_fields if section else Policy.model_fields)
 
@@ -131,6 +136,7 @@ def problems(policy: Policy) -> Iterator[str]:
     if isinstance(ledger, Path) and isinstance(seal, Path) and seal.resolve().is_relative_to(ledger.resolve().parent):
         yield "deployment.seal: must lie outside the ledger's folder: an old copy of that folder must not pass"
     yield from _row_problems(policy.data)
+    yield from _engine_problems(policy)
     most = {"epsilon": policy.budget.epsilon, "delta": policy.budget.delta}
     asked = {"audit.epsilon_max": policy.epsilon_max, "audit.delta": policy.audit.delta}
     for name, share in policy.developers.items():
@@ -172,6 +178,44 @@ def _row_problems(data: DataSection) -> Iterator[str]:
         yield "data.public: must be different columns, without that of ids"
     for column in data.impute.keys() - {data.protected, data.label}:
         yield f"data.impute.{column}: must be the protected column or the label: nothing else is imputed"
+
+
+def _engine_problems(policy: Policy) -> Iterator[str]:
+    """Find what does not go with people who stay in an engine, or with a file."""
+    data = policy.data
+    if data.file is not None:
+        for key in ("data.table", "tables"):
+            if data.table if key == "data.table" else policy.tables:
+                yield f"{key}: goes with an engine in data.source alone: duckdb:, parquet: or postgresql://"
+        return
+    in_database = not str(data.source).startswith("parquet:")
+    if data.id is None:
+        yield "data.id: is missing: people who stay in an engine are joined with predictions on it"
+    if in_database != (data.table is not None):
+        yield f"data.table: {'is missing' if in_database else 'goes with a database alone'}"
+    for key in ("public", "impute", "groups"):
+        if getattr(data, key):
+            yield f"data.{key}: not of people who stay in an engine: it is asked for sums alone"
+    if data.missing != "refuse":
+        yield "data.missing: must be refuse for people who stay in an engine"
+    if policy.release is not None:
+        yield "release: not of people who stay in an engine: it is asked for sums alone"
+    if policy.audit.mechanism not in FROM_SUMS:
+        yield (
+            f"audit.mechanism: must be {' or '.join(FROM_SUMS)} for people who stay in an engine, which answer from sums "
+            f"alone, not {policy.audit.mechanism}"
+        )
+    if not policy.tables:
+        yield "tables: is missing: which tables of predictions developers may ask about, and who"
+    for name, table in policy.tables.items():
+        if (table.source is None) == (table.table is None):
+            yield f"tables.{name}: must have source, Parquet files, or table, one in the data's database"
+        elif table.table is not None and not in_database:
+            yield f"tables.{name}.table: the people are in Parquet files, in no database: say source"
+        elif table.source is not None and is_database(str(data.source)):
+            yield f"tables.{name}.source: must be a table of the people's own database, which joins them: say table"
+        for developer in set(table.developers) - policy.developers.keys():
+            yield f"tables.{name}.developers: {developer} is not among developers"
 
 
 def _unaffordable(policy: Policy, mechanism: Mechanism) -> Iterator[str]:

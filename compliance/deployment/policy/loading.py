@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import itertools
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.releases import Column
 from compliance.deployment.policy.schema import DataSection, Policies, Policy, PolicyError, ReleaseSection
+from compliance.ledger import postgres
+from compliance.ledger.place import is_database, shown
+from compliance.records.engine import Engine, EngineError, OpenTable, Table, Tables, duckdb
 from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.records.people import Records, RecordsError
 from compliance.records.rows import Rows, identified
 from compliance.records.same_people import Traits, traits_of
 from fairwall.laws.local import LOCAL_LAWS
 from fairwall.tables import columns as table_columns
+from fairwall.tables.columns import names_of
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import missing, select
 from fairwall.tables.reading import header
@@ -47,6 +53,8 @@ class Data:
     ----------
     grouped : Grouped or None
         Everybody's groups; None where the policy has none.
+    tables : Tables or None
+        What is asked about people who stay in an engine; None for a file.
     released : tuple of (tuple of Column, ndarray), optional
         The columns that are released, and each person's codes, as of `load_release`.
     traits : tuple of Traits
@@ -55,11 +63,16 @@ class Data:
 
     policy: Policy
     records: Records
-    rows: Rows
+    rows: Rows | None
     grouped: Grouped | None
     released: tuple[tuple[Column, ...], NDArray[np.uint8]] | None
     traits: tuple[Traits, Traits | None]
     answers_a_day: Mapping[str, int]
+    tables: Tables | None = None
+
+    def fingerprint(self, key: bytes) -> bytes:
+        """Return a digest of whose attributes these are, and of all else: `Records.fingerprint`."""
+        return self.records.fingerprint(key) if self.tables is None else self.tables.known.fingerprint(key)
 
 
 def load_all(policies: Policies) -> list[Data]:
@@ -67,8 +80,91 @@ def load_all(policies: Policies) -> list[Data]:
     hidden = {column for each in policies.datasets.values() for column in each.hidden}
     return [
         Data(each, *load(each), load_release(each), traits(each, hidden), policies.answers_a_day)
+        if each.data.file is not None
+        else by_reference(each, hidden, policies)
         for each in policies.datasets.values()
     ]
+
+
+def by_reference(policy: Policy, hidden: Collection[str], policies: Policies) -> Data:
+    """Count people who stay in an engine, and check all that has to look at them, as `load` does; see there."""
+    data = policy.data
+    source = shown(data.source) if is_database(str(data.source)) else str(data.source)
+    engine = Engine(
+        _connected(data, _spill(policies)),
+        Table(str(data.source).removeprefix("parquet:")) if data.table is None else Table(name=data.table),
+        str(data.id),
+        data.protected,
+        data.label,
+        data.advantaged,
+        data.disadvantaged,
+        data.positive,
+    )
+    closed = hidden | {data.label}
+    opened = {
+        name: OpenTable(Table((each.source or "").removeprefix("parquet:"), each.table or ""), frozenset(each.developers))
+        for name, each in policy.tables.items()
+    }
+    try:
+        known = engine.look()
+    except EngineError as error:
+        raise DataError(f"data.source: {source}: {error}") from None
+    for name, each in opened.items():
+        try:
+            columns = engine.columns(each.table)
+        except EngineError as error:
+            raise DataError(f"tables.{name}: {error}") from None
+        if protected := {column for column in columns if column.casefold() in {own.casefold() for own in hidden}}:
+            raise PolicyError(f"tables.{name}: it has {names_of(sorted(protected))}, which is protected: leave it out")
+    labels, protected = known.columns()
+    records = _sound(policy, labels, protected)
+    tables = Tables(engine, known, opened, frozenset(closed))
+    return Data(policy, records, None, None, None, (known.traits(), None), policies.answers_a_day, tables)
+
+
+def files_of(policy: Policy) -> list[Path]:
+    """Say which files a data set is read from; of a pattern one that lies where all that match lie, or below."""
+    if policy.data.file is not None:
+        return [policy.data.file]
+    found = []
+    for source in (policy.data.source, *(each.source for each in policy.tables.values())):
+        kind, _, place = str(source).partition(":")
+        if kind in ("duckdb", "parquet"):
+            parts = Path(place).parts
+            fixed = itertools.takewhile(lambda part: not set(part) & set("*?["), parts[:-1])
+            found.append(Path(*fixed) / parts[-1])
+    return found
+
+
+def _connected(data: DataSection, spill: Path | None) -> Callable[[], AbstractContextManager[Any]]:
+    """Say how an engine is opened."""
+    if is_database(str(data.source)):
+        return lambda: postgres_engine(str(data.source))
+    kind, _, place = str(data.source).partition(":")
+    return lambda: duckdb(Path(place) if kind == "duckdb" else None, spill)
+
+
+def _spill(policies: Policies) -> Path | None:
+    """Return a folder that the service may write in, if there is one."""
+    return next((kept.parent for kept in (policies.deployment.ledger, policies.deployment.seal) if isinstance(kept, Path)), None)
+
+
+@contextmanager
+def postgres_engine(url: str) -> Iterator[Any]:
+    """Open a database that holds people, as the ledger opens its own; EngineError for what is wrong."""
+    try:
+        import ibis
+        import psycopg
+    except ImportError:
+        raise EngineError("needs psycopg and Ibis: pip install 'fairwall[engine,postgres]'") from None
+    try:
+        with contextlib.closing(postgres.opened(url)) as connection:
+            connection.execute("SET default_transaction_read_only = on")
+            yield ibis.postgres.from_connection(connection)
+    except psycopg.OperationalError as error:
+        raise EngineError(str(error).strip().partition("\n")[0]) from None
+    except psycopg.Error as error:  # whose text may hold a value
+        raise EngineError(f"PostgreSQL cannot read it: {type(error).__name__}") from None
 
 
 def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
@@ -91,15 +187,16 @@ def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
 
 
 def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
-    data = policy.data
-    name = str(data.source)
-    read_at = _state(data.source)
-    table = read_table(data.source, name, (data.protected, data.label))
-    parting = [read_table(data.source, name, (column,)) for column in data.groups]
-    named = None if data.id is None else read_table(data.source, name, (data.id, *data.public), as_text=True)
-    if _state(data.source) != read_at:
+    data, source = policy.data, policy.data.file
+    assert source is not None, "people who stay in an engine are not read"
+    name = str(source)
+    read_at = _state(source)
+    table = read_table(source, name, (data.protected, data.label))
+    parting = [read_table(source, name, (column,)) for column in data.groups]
+    named = None if data.id is None else read_table(source, name, (data.id, *data.public), as_text=True)
+    if _state(source) != read_at:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
-    _warn_of_readers(data.source)
+    _warn_of_readers(source)
     audited = _audited(data, name, table)
     records, grouped = _records(policy, table_columns.chosen_rows(table, audited)), _grouped(data, name, parting, table)
     ids = None
@@ -112,7 +209,7 @@ def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
 
 
 def _records(policy: Policy, table: pa.Table) -> Records:
-    """Take the two groups of those who are audited, and refuse groups that are too small for the policy's metrics."""
+    """Take the two groups of those who are audited."""
     data = policy.data
     roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
     people = select(str(data.source), table, roles, data.impute)
@@ -122,8 +219,14 @@ def _records(policy: Policy, table: pa.Table) -> Records:
             "data.disadvantaged: some rows are in neither group; developers predict for every row, so take such rows "
             "out of the file that both sides hold, or leave this key out to put them in this group"
         )
+    return _sound(policy, people.labels, people.protected)
+
+
+def _sound(policy: Policy, labels: NDArray[np.uint8], protected: NDArray[np.uint8]) -> Records:
+    """Refuse groups that are too small for the policy's metrics."""
+    data = policy.data
     try:
-        records = Records(people.labels, people.protected, policy.audit.metrics)
+        records = Records(labels, protected, policy.audit.metrics)
     except RecordsError as error:
         raise PolicyError(f"audit.metrics: {error}") from None
     for metric in records.metrics:
@@ -267,7 +370,8 @@ def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | No
         If a file is no table.
     """
     released = None if policy.release is None else traits_of(policy.release.source, hidden)
-    return traits_of(policy.data.source, hidden, policy.data.id), released
+    assert policy.data.file is not None, "people who stay in an engine are not read"
+    return traits_of(policy.data.file, hidden, policy.data.id), released
 
 
 def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:

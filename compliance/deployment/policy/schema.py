@@ -77,6 +77,24 @@ def _place(value: object, info: ValidationInfo) -> Place:
     return _file(_beside(Path(value), info))
 
 
+def _source(value: object, info: ValidationInfo) -> Path | str:
+    """Read where people are: a file; or an engine's files, or database, as a text that begins with its kind."""
+    if isinstance(value, str) and is_database(value):
+        return _place(value, info)
+    if isinstance(value, str) and (kind := value.partition(":")[0]) in ("duckdb", "parquet"):
+        assert isinstance(info.context, Path), "the policy file's folder"
+        return f"{kind}:{info.context.resolve() / value.removeprefix(kind + ':')}"
+    if not isinstance(value, str | Path):
+        raise ValueError(f"must be a file, parquet:people/*.parquet, duckdb:people.duckdb, or {SCHEME}user@host/database")
+    return _file(_beside(Path(value), info))
+
+
+def _parquet(value: object, info: ValidationInfo) -> str:
+    if not isinstance(value, str) or not value.startswith("parquet:"):
+        raise ValueError("must be parquet:folder/*.parquet; a table of the data's own database is its key table")
+    return str(_source(value, info))
+
+
 def _of_kind(path: Path, kind: int, name: str) -> Path:
     """Refuse what is of another kind, such as a pipe for which one would wait, and what can never be there."""
     try:
@@ -177,7 +195,8 @@ class DataSection(_Section):
     """The test set that every developer's predictions are about, and its columns' roles."""
 
     name: Annotated[str, AfterValidator(_data_name)] | None = None
-    source: _File
+    source: Annotated[Path | str, PlainValidator(_source)]
+    table: str | None = None
     protected: str
     advantaged: str
     disadvantaged: str | None = None
@@ -190,6 +209,19 @@ class DataSection(_Section):
     impute: dict[str, str] = {}
     groups: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = {}
     least_share: float = Field(default=0.02, strict=True, ge=0, lt=1)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the service reads whole; None where people stay in an engine."""
+        return self.source if isinstance(self.source, Path) else None
+
+
+class TableSection(_Section):
+    """A table of predictions about people who stay in an engine: where it is, and which developers may ask about it."""
+
+    source: Annotated[str, PlainValidator(_parquet)] | None = None
+    table: str | None = None
+    developers: tuple[_Name, ...] = Field(min_length=1)
 
 
 class AuditSection(_Section):
@@ -262,6 +294,7 @@ class Policy(_Section):
     budget: BudgetSection
     developers: dict[_Name, DeveloperSection] = Field(min_length=1)
     release: ReleaseSection | None = None
+    tables: dict[Annotated[str, AfterValidator(_data_name)], TableSection] = {}
 
     @property
     def data_name(self) -> str:
@@ -303,7 +336,7 @@ class Policy(_Section):
         release = self.release
         if release is None or self.data.protected not in release.columns:
             return 0.0
-        return release.epsilon if release.source.resolve() == self.data.source.resolve() else 0.0
+        return release.epsilon if self.data.file and release.source.resolve() == self.data.file.resolve() else 0.0
 
     @property
     def mechanism(self) -> Mechanism:

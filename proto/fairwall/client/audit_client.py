@@ -196,8 +196,7 @@ class AuditClient:
         """
         find_metric(metric)
         _check_epsilon(epsilon)
-        if threshold is not None and math.isnan(threshold):
-            raise ValueError("the threshold must be a number")
+        _check_threshold(threshold)
         _check_weights(sample_weight)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
@@ -211,6 +210,50 @@ class AuditClient:
         )
         self._check_rows(digest, answer.rows_compared)
         return answer
+
+    def ask_table(
+        self,
+        table: str,
+        metric: str,
+        epsilon: float,
+        *,
+        id: str,  # noqa: A002
+        models: Sequence[str] | None = None,
+        request_id: str | None = None,
+        threshold: float | None = None,
+    ) -> Answer:
+        """Ask for one metric of models whose predictions are in a table beside the people, in compliance's engine.
+
+        Parameters
+        ----------
+        table : str
+            The table's name in compliance's policy.
+        metric, epsilon, request_id, threshold : as of `ask`.
+            The same id stands for the same rows too: where one has changed since, it is refused.
+        id : str
+            The table's column of ids.
+        models : sequence of str, optional
+            Its columns of predictions, in the order of answers; by default all but that of ids, in the table's order.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is asked.
+        AuditRefused
+        AuditUnavailable
+        """
+        find_metric(metric)
+        _check_epsilon(epsilon)
+        _check_threshold(threshold)
+        if models is not None and (isinstance(models, str) or not models):
+            raise ValueError("models must be names of the table's columns, at least one")
+        asked = uuid.uuid4().hex if request_id is None else request_id
+        columns = models or ()
+        return self._call(
+            lambda: gaps.ask_table(
+                self._service, self._data, asked, metric, table, id, columns, epsilon, threshold=threshold
+            )
+        )
 
     def terms(self) -> Terms:
         """Ask what may be asked, and what is left of the budget. Costs nothing.
@@ -439,6 +482,11 @@ def _check_weights(sample_weight: object) -> None:
 def _check_epsilon(epsilon: float) -> None:
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
+
+
+def _check_threshold(threshold: float | None) -> None:
+    if threshold is not None and math.isnan(threshold):
+        raise ValueError("the threshold must be a number")
 
 
 def _batch(predictions: Any) -> Batch:

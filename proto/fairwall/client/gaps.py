@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -360,6 +360,42 @@ def ask_models(
         threshold=threshold,
     )
     return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id)
+
+
+def ask_table(
+    service: AuditServiceStub,
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    table: str,
+    id_column: str,
+    models: Sequence[str],
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+) -> Answer:
+    """Ask for one metric of models whose predictions are in a table beside the people, who stay where they are.
+
+    The other parameters and what may be raised are those of `ask`.
+
+    Parameters
+    ----------
+    table, id_column : str
+        The table's name in the policy, and its column of ids.
+    models : sequence of str
+        Its columns of predictions, in the order of answers; none are all but that of ids.
+    """
+    request = audit.AuditTableRequest(
+        request_id=request_id,
+        deal_id=deal_id,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        threshold=threshold,
+        table=table,
+        id_column=id_column,
+        models=models,
+    )
+    return _answer(service.AuditTable(request, timeout=AUDIT_SECONDS).answer, request_id)
 
 
 def _answer(response: audit.AuditResponse, request_id: str) -> Answer:

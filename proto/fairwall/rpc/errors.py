@@ -97,6 +97,19 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "this caller has used up its calls, its bytes or its new answers",
     ),
+    error_pb2.REASON_TABLE_UNKNOWN: (
+        grpc.StatusCode.NOT_FOUND,
+        "the policy names no such table of predictions for this caller",
+    ),
+    error_pb2.REASON_COLUMN_UNKNOWN: (
+        _PRECONDITION,
+        "the table has no such column of numbers, or it is one that holds no predictions",
+    ),
+    error_pb2.REASON_TABLE_UNAVAILABLE: (_PRECONDITION, "the table cannot be read now"),
+    error_pb2.REASON_TABLE_NEEDED: (
+        _PRECONDITION,
+        "the people stay where they are: ask about a table of predictions, by its name",
+    ),
     error_pb2.REASON_INTERNAL: (grpc.StatusCode.INTERNAL, "the service failed"),
 }
 

@@ -41,6 +41,11 @@ def audit_digest(
     return _digest(_of_numbers(header).SerializeToString(deterministic=True), predictions)
 
 
+def table_digest(request: Message, content: bytes) -> bytes:
+    """Stand for everything that a request about a table asks, given a digest of the table's rows as they are."""
+    return blake3(b"table" + content + request.SerializeToString(deterministic=True)).digest()
+
+
 def by_group_digest(
     header: groups.ByGroupHeader,
     terms: groups.GetGroupTermsResponse,

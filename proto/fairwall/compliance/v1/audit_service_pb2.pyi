@@ -154,6 +154,32 @@ class AuditModelsResponse(_message.Message):
     answer: AuditResponse
     def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
 
+class AuditTableRequest(_message.Message):
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "threshold", "table", "id_column", "models")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    ID_COLUMN_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    deal_id: str
+    metric: _metric_pb2.Metric
+    epsilon: float
+    threshold: float
+    table: str
+    id_column: str
+    models: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., threshold: _Optional[float] = ..., table: _Optional[str] = ..., id_column: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AuditTableResponse(_message.Message):
+    __slots__ = ("answer",)
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    answer: AuditResponse
+    def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
+
 class AuditResponse(_message.Message):
     __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "likely_low", "likely_high", "rows_compared")
     GAPS_FIELD_NUMBER: _ClassVar[int]

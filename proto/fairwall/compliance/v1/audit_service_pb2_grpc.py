@@ -56,6 +56,11 @@ class AuditServiceStub(object):
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.SerializeToString,
                 response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.FromString,
                 _registered_method=True)
+        self.AuditTable = channel.unary_unary(
+                '/fairwall.compliance.v1.AuditService/AuditTable',
+                request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditTableRequest.SerializeToString,
+                response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditTableResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer(object):
@@ -94,6 +99,14 @@ class AuditServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AuditTable(self, request, context):
+        """One batch of queries about people who stay in an engine, as do the predictions: the caller names a table of them, which
+        the policy lets it ask about. A request id stands for the table as it was: where a row has changed, it is another request.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -116,6 +129,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.AuditModels,
                     request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.FromString,
                     response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.SerializeToString,
+            ),
+            'AuditTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.AuditTable,
+                    request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditTableRequest.FromString,
+                    response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditTableResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -228,6 +246,33 @@ class AuditService(object):
             '/fairwall.compliance.v1.AuditService/AuditModels',
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.SerializeToString,
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AuditTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairwall.compliance.v1.AuditService/AuditTable',
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditTableRequest.SerializeToString,
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditTableResponse.FromString,
             options,
             channel_credentials,
             insecure,

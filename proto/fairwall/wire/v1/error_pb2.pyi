@@ -41,6 +41,10 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_QUOTA_EXHAUSTED: _ClassVar[Reason]
     REASON_MESSAGE_LATE: _ClassVar[Reason]
     REASON_ROWS_DIFFER: _ClassVar[Reason]
+    REASON_TABLE_UNKNOWN: _ClassVar[Reason]
+    REASON_COLUMN_UNKNOWN: _ClassVar[Reason]
+    REASON_TABLE_UNAVAILABLE: _ClassVar[Reason]
+    REASON_TABLE_NEEDED: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -74,6 +78,10 @@ REASON_ROWS_TOO_LONG: Reason
 REASON_QUOTA_EXHAUSTED: Reason
 REASON_MESSAGE_LATE: Reason
 REASON_ROWS_DIFFER: Reason
+REASON_TABLE_UNKNOWN: Reason
+REASON_COLUMN_UNKNOWN: Reason
+REASON_TABLE_UNAVAILABLE: Reason
+REASON_TABLE_NEEDED: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)

@@ -1,0 +1,485 @@
+"""People who stay in the engine where they are, DuckDB or PostgreSQL: it is asked for sums, and for nobody's rows.
+
+A developer's table of predictions is joined with the people on their ids by one query, which adds up whole numbers: a
+decision is 0 or 1, a score is rounded to multiples of 2^-24. So the order of rows changes nothing, nor does how many
+threads there are. The names of columns reach the engine as quoted identifiers, and only if the table has them.
+
+**Everybody once.** A person who counted twice would be hidden half as well. So the ids of a table are counted exactly,
+and as many as there are rows must differ. That it has everybody's, and that people are who they were at the start,
+digests tell that add up over rows in any order. Those are against accidents: they are no cryptography.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.records.same_people import Traits, traits_by_ids
+from fairwall.rpc import work
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import error_pb2
+
+GRID = 2**24
+"""A score is rounded to a multiple of 1 / GRID."""
+
+_MEMORY, _THREADS = "1GB", 4
+"""What a query in this process may take."""
+
+_SAMPLE = 1024
+"""So many ids are compared with those of other data sets."""
+
+LOG = logging.getLogger(__name__)
+
+_ONE_AT_A_TIME = threading.Lock()
+
+_Cell = tuple[int, int]
+"""A label, and 1 for the advantaged group, 0 for the other."""
+
+
+class EngineError(Exception):
+    """People who cannot be audited where they are. The text is one line, without anybody's value."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where rows are: a pattern of Parquet files, or the name of a table in the data's database, "schema.table" too."""
+
+    files: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.files or self.name
+
+
+@dataclass(frozen=True)
+class TableSums:
+    """What a table of predictions adds up to; the first axis is the label, 0 or 1.
+
+    Parameters
+    ----------
+    people : ndarray of int64, shape (2,)
+    total, squares, least, most : ndarray of float64, shape (2, models)
+        Of predictions over all people of the label: public to who asks.
+    n0 : ndarray of int64, shape (2,)
+        How many of them are disadvantaged. Secret.
+    sum0 : ndarray of float64, shape (2, models)
+        The total over these. Secret.
+    digest : bytes
+        Of all ids and predictions, whatever the order of rows.
+    """
+
+    people: NDArray[np.int64]
+    total: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    least: NDArray[np.float64]
+    most: NDArray[np.float64]
+    n0: NDArray[np.int64] = field(repr=False)
+    sum0: NDArray[np.float64] = field(repr=False)
+    digest: bytes = field(repr=False)
+
+    @property
+    def models(self) -> int:
+        """How many models there are."""
+        return self.total.shape[1]
+
+    @property
+    def are_decisions(self) -> bool:
+        """Whether every prediction is 0 or 1: nothing between is its own square."""
+        return bool((self.squares == self.total).all())
+
+
+@dataclass(frozen=True)
+class People:
+    """What an engine has told of everybody.
+
+    Parameters
+    ----------
+    counts, quick : mapping of (label, group) to int
+        How many there are, and a digest of their ids by which a change is seen.
+    whose : mapping of (label, group) to tuple of int
+        A digest of their ids that no version of the engine changes.
+    sample : tuple of str
+        Some of the ids: which, only the ids themselves decide.
+    """
+
+    counts: Mapping[_Cell, int] = field(repr=False)
+    quick: Mapping[_Cell, int] = field(repr=False)
+    whose: Mapping[_Cell, tuple[int, int]] = field(repr=False)
+    sample: tuple[str, ...] = field(repr=False)
+
+    @property
+    def number(self) -> int:
+        """How many they are."""
+        return sum(self.counts.values())
+
+    def columns(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return labels and groups as if people were ordered by these: for whatever counts, and looks at nobody."""
+        cells, counts = list(self.counts), list(self.counts.values())
+        labels, protected = (np.repeat(np.array([cell[i] for cell in cells], np.uint8), counts) for i in (0, 1))
+        return labels, protected
+
+    def fingerprint(self, key: bytes) -> bytes:
+        """Return what `compliance.records.people.Records.fingerprint` does of people with ids."""
+        groups = sorted(self._ids(lambda cell, group=group: cell[1] == group) for group in (0, 1))  # type: ignore[misc]
+        cells = [self._ids(lambda cell, own=own: cell == own) for own in ((0, 0), (0, 1), (1, 0), (1, 1))]  # type: ignore[misc]
+        halves = b"whose" + b"".join(groups), b"what" + b"".join(cells)
+        return b"".join(hmac.digest(key, half, hashlib.sha256)[:16] for half in halves)
+
+    def traits(self) -> Traits:
+        """Return what tells whether another data set is about the same people: their ids, and how many they are."""
+        return traits_by_ids(self._ids(lambda _: True), self.number, self.sample)
+
+    def _ids(self, wanted: Callable[[_Cell], bool]) -> bytes:
+        chosen = [cell for cell in self.counts if wanted(cell)]
+        lanes = [sum(self.whose[cell][i] for cell in chosen) for i in (0, 1)]
+        return _digest(sum(self.counts[cell] for cell in chosen), *lanes)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where people are, and what their columns mean.
+
+    Parameters
+    ----------
+    connect : callable
+        Opens the engine, an Ibis backend, for a query; raises `EngineError` if it is not there.
+    people : Table
+    id, protected, label : str
+        Columns of that.
+    advantaged, disadvantaged, positive : str
+        Their values; without `disadvantaged` everybody else is that.
+    """
+
+    connect: Callable[[], AbstractContextManager[Any]] = field(repr=False)
+    people: Table
+    id: str
+    protected: str
+    label: str
+    advantaged: str
+    disadvantaged: str | None
+    positive: str
+
+    def columns(self, table: Table) -> tuple[str, ...]:
+        """Return the names of a table's columns.
+
+        Raises
+        ------
+        EngineError
+            If it cannot be read.
+        """
+        with self.connect() as backend:
+            return tuple(_opened(backend, table).columns)
+
+    def look(self) -> People:
+        """Count everybody by label and group.
+
+        Raises
+        ------
+        EngineError
+            If the table or a column is not there, somebody lacks a value or an id of their own, or is in neither group.
+        """
+        with self.connect() as backend:
+            told, functions = self._everybody(backend).rename(i="id"), _Functions(backend.name)
+            lanes = functions.stable(told["i"].cast("string"))
+            by = told.group_by("y", "a").agg(
+                n=told.count(),
+                quick=functions.quick([told["i"]], 0).sum(),
+                first=lanes[0].sum(),
+                second=lanes[1].sum(),
+                neither=told["neither"].cast("int64").sum(),
+            )
+            rows = _rows(backend, by)
+            (ids,) = _rows(backend, told.aggregate(rows=told.count(), ids=told["i"].nunique()))
+            texts = told.select(text=told["i"].cast("string"), at=lanes[0]).order_by("at", "text").limit(_SAMPLE)
+            sample = tuple(row["text"] for row in _rows(backend, texts))
+        if not rows:
+            raise EngineError("has no rows")
+        if any(row["y"] is None or row["a"] is None for row in rows):
+            raise EngineError(f"a row has no value in {self.protected!r} or {self.label!r}: fill them in")
+        if any(row["neither"] for row in rows):
+            raise EngineError("some rows are in neither group: take them out, or leave data.disadvantaged out")
+        if ids["rows"] != ids["ids"]:
+            raise EngineError(f"column {self.id!r}: a row has no id, or that of another")
+        cells = {(int(row["y"]), int(row["a"])): row for row in sorted(rows, key=lambda row: (row["y"], row["a"]))}
+        return People(
+            {cell: int(row["n"]) for cell, row in cells.items()},
+            {cell: int(row["quick"]) for cell, row in cells.items()},
+            {cell: (int(row["first"]), int(row["second"])) for cell, row in cells.items()},
+            sample,
+        )
+
+    def sums(self, table: Table, id: str, models: Sequence[str], hidden: Collection[str], known: People) -> TableSums:  # noqa: A002
+        """Add up a table's predictions, joined with everybody on ids, by one query.
+
+        Parameters
+        ----------
+        id, models : str, sequence of str
+            Columns of the table; no models are all of them but the ids.
+        hidden : collection of str
+            The columns that hold no predictions, whatever table they are in.
+        known : People
+            Who people were when the service started.
+
+        Raises
+        ------
+        Refusal
+            For a column that is not there or not to be asked about, ids that are not everybody's once, and predictions
+            that are none.
+        EngineError
+        """
+        with work.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
+            scores, people = _opened(backend, table), self._everybody(backend)
+            names = tuple(models) or tuple(name for name in scores.columns if name != id)
+            kinds = {name: scores[name].type() for name in scores.columns}
+            closed = {name.casefold() for name in (*hidden, self.protected, self.label)}
+            if (
+                id not in kinds
+                or not set(names) <= kinds.keys() - {id}
+                or len(set(names)) != len(names)
+                or {name.casefold() for name in (id, *names)} & closed
+                or not all(kinds[name].is_numeric() or kinds[name].is_boolean() for name in names)
+            ):
+                raise Refusal(error_pb2.REASON_COLUMN_UNKNOWN)
+            rows = _rows(backend, _joined(backend, people, scores, id, names))
+        return _checked(rows, len(names), known)
+
+    def _everybody(self, backend: Any) -> Any:
+        """Return everybody's id, label and group, and whether they are in neither group."""
+        import ibis
+
+        table = _opened(backend, self.people)
+        for column in (self.id, self.protected, self.label):
+            if column not in table.columns:
+                raise EngineError(f"no column {column!r}")
+        group, label = (table[column].cast("string") for column in (self.protected, self.label))
+        advantaged = group == self.advantaged
+        neither = ibis.literal(value=False)
+        if self.disadvantaged is not None:
+            neither = ~(advantaged | (group == self.disadvantaged))
+        return table.select(id=table[self.id], y=label == self.positive, a=advantaged, neither=neither)
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table of predictions, and which developers may ask about it."""
+
+    table: Table
+    developers: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All that may be asked about some people who stay in an engine.
+
+    Parameters
+    ----------
+    known : People
+        Who they were when the service started.
+    opened : mapping of str to OpenTable
+        By the name that requests call a table.
+    hidden : frozenset of str
+        The columns that hold no predictions, whatever table they are in.
+    """
+
+    engine: Engine
+    known: People
+    opened: Mapping[str, OpenTable]
+    hidden: frozenset[str]
+
+    def sums(self, developer: str, name: str, id: str, models: Sequence[str]) -> TableSums:  # noqa: A002
+        """Add up what a table says, for a developer who may ask about it: `Engine.sums`.
+
+        Raises
+        ------
+        Refusal
+            As there; for another table; and if the engine cannot be asked, of which the log tells more.
+        """
+        found = self.opened.get(name)
+        if found is None or developer not in found.developers:
+            raise Refusal(error_pb2.REASON_TABLE_UNKNOWN)
+        try:
+            return self.engine.sums(found.table, id, models, self.hidden, self.known)
+        except EngineError as error:
+            LOG.error("table %s: %s", name, error)
+            raise Refusal(error_pb2.REASON_TABLE_UNAVAILABLE) from None
+
+
+@contextmanager
+def duckdb(database: Path | None, spill: Path | None) -> Iterator[Any]:
+    """Open DuckDB in this process, on a file that it only reads or on Parquet files.
+
+    Parameters
+    ----------
+    spill : Path or None
+        A folder for what does not fit in memory; None for none.
+
+    Raises
+    ------
+    EngineError
+        Also for what DuckDB cannot read later on.
+    """
+    try:
+        import duckdb
+        import ibis
+    except ImportError:
+        raise EngineError("needs DuckDB and Ibis: pip install 'fairwall[engine]'") from None
+    settings = {
+        "memory_limit": _MEMORY,
+        "threads": min(_THREADS, os.cpu_count() or 1),
+        "temp_directory": "" if spill is None else str(spill),
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_persistent_secrets": False,
+    }
+    try:
+        connection = duckdb.connect(str(database or ":memory:"), read_only=database is not None, config=settings)
+        with connection:
+            yield ibis.duckdb.from_connection(connection)
+    except duckdb.Error as error:  # whose text may hold a value
+        raise EngineError(f"DuckDB cannot read it: {type(error).__name__}") from None
+
+
+class _Functions:
+    """The functions of an engine that Ibis has no name for; each digests a row to whole numbers of 64 bits."""
+
+    def __init__(self, engine: str) -> None:
+        self._duckdb = engine == "duckdb"
+
+    def quick(self, values: Sequence[Any], seed: int) -> Any:
+        """Digest some values of a row; another version of the engine may do so otherwise."""
+        import ibis
+
+        if self._duckdb:
+            row = ibis.struct({"seed": ibis.literal(seed), **{f"c{i}": value for i, value in enumerate(values)}})
+            return _builtin("hash", (row,), "uint64")
+        texts = [value.cast("string").fill_null("") for value in reversed(values)]  # an id, the only free text, last
+        return _builtin("hashtextextended", (reduce(lambda a, b: a + "|" + b, texts), ibis.literal(seed, "int64")), "int64")
+
+    def stable(self, text: Any) -> tuple[Any, Any]:
+        """Digest a text twice, for good."""
+        import ibis
+
+        if self._duckdb:
+            return _builtin("md5_number_lower", (text,), "uint64"), _builtin("md5_number_upper", (text,), "uint64")
+        first, second = (_builtin("hashtextextended", (text, ibis.literal(seed, "int64")), "int64") for seed in (1, 2))
+        return first, second
+
+
+def _builtin(name: str, arguments: tuple[Any, ...], gives: str) -> Any:
+    import ibis
+
+    kinds = tuple(argument.type() for argument in arguments)
+    return ibis.udf.scalar.builtin(lambda *_: None, name=name, signature=(kinds, gives))(*arguments)
+
+
+def _opened(backend: Any, table: Table) -> Any:
+    import ibis
+
+    try:
+        if table.files:
+            return backend.read_parquet(table.files)
+        schema, _, name = table.name.rpartition(".")
+        return backend.table(name, database=schema or None)
+    except (ibis.common.exceptions.IbisError, OSError):
+        raise EngineError("there is no such table") from None
+
+
+def _rows(backend: Any, asked: Any) -> list[dict[str, Any]]:
+    """Ask one query; whole numbers come as they are, however large."""
+    cursor = backend.con.execute(backend.compile(asked))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _joined(backend: Any, people: Any, scores: Any, id: str, names: Sequence[str]) -> Any:  # noqa: A002
+    """Ask for sums by label and group, and how many rows and ids the table has."""
+    functions = _Functions(backend.name)
+    columns = {f"m{j}": _number(scores[name]) for j, name in enumerate(names)}
+    told = scores.select(s=scores[id], **columns)
+    here, there = people["id"], told["s"]
+    if here.type().copy(nullable=True) != there.type().copy(nullable=True):
+        here, there = here.cast("string"), there.cast("string")
+    joined = people.join(told, here == there)
+    values = [joined[name] for name in columns]
+    sums = {"n": joined.count(), "quick": functions.quick([joined["id"]], 0).sum()}
+    sums |= {f"digest{seed}": functions.quick([joined["id"], *values], seed).sum() for seed in (1, 2)}
+    for j, value in enumerate(values):
+        steps = value
+        if value.type().is_floating():
+            steps = ((value >= 0) & (value <= 1)).ifelse(value * float(GRID), 0.0).round().cast("int64")
+            sums |= {f"square{j}": (steps * steps).sum(), f"least{j}": steps.min(), f"most{j}": steps.max()}
+        sums |= {f"sum{j}": steps.sum(), f"min{j}": value.min(), f"max{j}": value.max(), f"count{j}": value.count()}
+    # Of the table as it is: were it the same expression as above, DuckDB would write it down first.
+    ids = scores.aggregate(rows=scores.count(), ids=scores[id].nunique())
+    return joined.group_by("y", "a").agg(**sums).cross_join(ids)
+
+
+def _number(column: Any) -> Any:
+    """Take a decision for a whole number, and a score for a float64."""
+    if column.type().is_integer():
+        return column
+    return column.cast("int8" if column.type().is_boolean() else "float64")
+
+
+def _checked(rows: Sequence[Mapping[str, Any]], models: int, known: People) -> TableSums:
+    """Refuse what is not about everybody once, or no prediction."""
+    if not rows or not rows[0]["rows"] == rows[0]["ids"] == known.number == sum(row["n"] for row in rows):
+        raise Refusal(error_pb2.REASON_ROWS_DIFFER)
+    if {(row["y"], row["a"]): (row["n"], row["quick"]) for row in rows} != {
+        cell: (number, known.quick[cell]) for cell, number in known.counts.items()
+    }:
+        LOG.error("people are no longer who they were when the service read them: start it again")
+        raise Refusal(error_pb2.REASON_ROWS_DIFFER)
+    ends = np.array([[row[f"{end}{j}"] for j in range(models)] for row in rows for end in ("min", "max")], np.float64)
+    if any(row[f"count{j}"] != row["n"] for row in rows for j in range(models)) or not np.isfinite(ends).all():
+        raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
+    if ends.min() < 0 or ends.max() > 1:
+        raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
+    return _of_labels(rows, models)
+
+
+def _of_labels(rows: Sequence[Mapping[str, Any]], models: int) -> TableSums:
+    """Put groups together by label, and take steps for what they are of 1."""
+
+    def number(row: Mapping[str, Any], name: str, j: int) -> int:
+        """Return a whole number of steps, or of steps squared."""
+        if f"square{j}" in row:
+            return int(row[f"{name}{j}"])
+        decisions = {"sum": "sum", "square": "sum", "least": "min", "most": "max"}
+        return int(row[f"{decisions[name]}{j}"]) * (GRID**2 if name == "square" else GRID)
+
+    def of_labels(name: str, join: Callable[[list[int]], int], groups: Collection[int] = (0, 1)) -> NDArray[np.float64]:
+        chosen = [[row for row in rows if row["y"] == label and row["a"] in groups] for label in (0, 1)]
+        told = [[join([number(row, name, j) for row in of] or [0]) for j in range(models)] for of in chosen]
+        return np.array(told, np.float64) / (GRID**2 if name == "square" else GRID)
+
+    def people(groups: Collection[int]) -> NDArray[np.int64]:
+        return np.array([sum(row["n"] for row in rows if row["y"] == y and row["a"] in groups) for y in (0, 1)])
+
+    return TableSums(
+        people=people((0, 1)),
+        total=of_labels("sum", sum),
+        squares=of_labels("square", sum),
+        least=of_labels("least", min),
+        most=of_labels("most", max),
+        n0=people((0,)),
+        sum0=of_labels("sum", sum, (0,)),
+        digest=_digest(*(sum(int(row[f"digest{seed}"]) for row in rows) for seed in (1, 2))),
+    )
+
+
+def _digest(*numbers: int) -> bytes:
+    return b"".join((number % 2**64).to_bytes(8, "little") for number in numbers)
