@@ -406,6 +406,7 @@ def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def opened(url: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """Connect to whatever database; LedgerError as `check`, psycopg.Error if it is not there."""
     import psycopg
 
     check(url)

@@ -92,7 +92,7 @@ class TableSums:
     @property
     def models(self) -> int:
         """How many models there are."""
-        return self.total.shape[1]
+        return int(self.total.shape[1])
 
     @property
     def are_decisions(self) -> bool:
@@ -335,7 +335,7 @@ def duckdb(database: Path | None, spill: Path | None) -> Iterator[Any]:
         import ibis
     except ImportError:
         raise EngineError("needs DuckDB and Ibis: pip install 'fairwall[engine]'") from None
-    settings = {
+    settings: dict[str, Any] = {
         "memory_limit": _MEMORY,
         "threads": min(_THREADS, os.cpu_count() or 1),
         "temp_directory": "" if spill is None else str(spill),
@@ -366,7 +366,9 @@ class _Functions:
             row = ibis.struct({"seed": ibis.literal(seed), **{f"c{i}": value for i, value in enumerate(values)}})
             return _builtin("hash", (row,), "uint64")
         texts = [value.cast("string").fill_null("") for value in reversed(values)]  # an id, the only free text, last
-        return _builtin("hashtextextended", (reduce(lambda a, b: a + "|" + b, texts), ibis.literal(seed, "int64")), "int64")
+        return _builtin(
+            "hashtextextended", (reduce(lambda a, b: a + "|" + b, texts), ibis.literal(seed, "int64")), "int64"
+        )
 
     def stable(self, text: Any) -> tuple[Any, Any]:
         """Digest a text twice, for good."""

@@ -202,8 +202,8 @@ def _engine_problems(policy: Policy) -> Iterator[str]:
         yield "release: not of people who stay in an engine: it is asked for sums alone"
     if policy.audit.mechanism not in FROM_SUMS:
         yield (
-            f"audit.mechanism: must be {' or '.join(FROM_SUMS)} for people who stay in an engine, which answer from sums "
-            f"alone, not {policy.audit.mechanism}"
+            f"audit.mechanism: must be {' or '.join(FROM_SUMS)}, which answer from sums alone, for people who stay in "
+            f"an engine, not {policy.audit.mechanism}"
         )
     if not policy.tables:
         yield "tables: is missing: which tables of predictions developers may ask about, and who"

@@ -86,12 +86,11 @@ def load_all(policies: Policies) -> list[Data]:
     ]
 
 
-def by_reference(policy: Policy, hidden: Collection[str], policies: Policies) -> Data:
-    """Count people who stay in an engine, and check all that has to look at them, as `load` does; see there."""
+def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
+    """Count people who stay in an engine, and check all that has to look at them; raises what `load` does."""
     data = policy.data
-    source = shown(data.source) if is_database(str(data.source)) else str(data.source)
     engine = Engine(
-        _connected(data, _spill(policies)),
+        _connected(data, policies),
         Table(str(data.source).removeprefix("parquet:")) if data.table is None else Table(name=data.table),
         str(data.id),
         data.protected,
@@ -100,26 +99,25 @@ def by_reference(policy: Policy, hidden: Collection[str], policies: Policies) ->
         data.disadvantaged,
         data.positive,
     )
-    closed = hidden | {data.label}
-    opened = {
-        name: OpenTable(Table((each.source or "").removeprefix("parquet:"), each.table or ""), frozenset(each.developers))
-        for name, each in policy.tables.items()
-    }
     try:
-        known = engine.look()
+        key, known = f"data.source: {_shown(data)}", engine.look()
+        opened = {}
+        for name, each in policy.tables.items():
+            key = f"tables.{name}"
+            table = Table((each.source or "").removeprefix("parquet:"), each.table or "")
+            opened[name] = OpenTable(table, frozenset(each.developers))
+            protected = [column for column in engine.columns(table) if column.casefold() in map(str.casefold, hidden)]
+            if protected:
+                raise PolicyError(f"{key}: it has {names_of(protected)}, which is protected: leave it out")
     except EngineError as error:
-        raise DataError(f"data.source: {source}: {error}") from None
-    for name, each in opened.items():
-        try:
-            columns = engine.columns(each.table)
-        except EngineError as error:
-            raise DataError(f"tables.{name}: {error}") from None
-        if protected := {column for column in columns if column.casefold() in {own.casefold() for own in hidden}}:
-            raise PolicyError(f"tables.{name}: it has {names_of(sorted(protected))}, which is protected: leave it out")
-    labels, protected = known.columns()
-    records = _sound(policy, labels, protected)
-    tables = Tables(engine, known, opened, frozenset(closed))
+        raise DataError(f"{key}: {error}") from None
+    tables = Tables(engine, known, opened, frozenset(hidden | {data.label}))
+    records = _sound(policy, *known.columns())
     return Data(policy, records, None, None, None, (known.traits(), None), policies.answers_a_day, tables)
+
+
+def _shown(data: DataSection) -> str:
+    return shown(data.source) if is_database(str(data.source)) else str(data.source)
 
 
 def files_of(policy: Policy) -> list[Path]:
@@ -136,17 +134,14 @@ def files_of(policy: Policy) -> list[Path]:
     return found
 
 
-def _connected(data: DataSection, spill: Path | None) -> Callable[[], AbstractContextManager[Any]]:
+def _connected(data: DataSection, policies: Policies) -> Callable[[], AbstractContextManager[Any]]:
     """Say how an engine is opened."""
     if is_database(str(data.source)):
         return lambda: postgres_engine(str(data.source))
     kind, _, place = str(data.source).partition(":")
+    written = (policies.deployment.ledger, policies.deployment.seal)
+    spill = next((kept.parent for kept in written if isinstance(kept, Path)), None)
     return lambda: duckdb(Path(place) if kind == "duckdb" else None, spill)
-
-
-def _spill(policies: Policies) -> Path | None:
-    """Return a folder that the service may write in, if there is one."""
-    return next((kept.parent for kept in (policies.deployment.ledger, policies.deployment.seal) if isinstance(kept, Path)), None)
 
 
 @contextmanager

@@ -85,7 +85,9 @@ def _source(value: object, info: ValidationInfo) -> Path | str:
         assert isinstance(info.context, Path), "the policy file's folder"
         return f"{kind}:{info.context.resolve() / value.removeprefix(kind + ':')}"
     if not isinstance(value, str | Path):
-        raise ValueError(f"must be a file, parquet:people/*.parquet, duckdb:people.duckdb, or {SCHEME}user@host/database")
+        raise ValueError(
+            f"must be a file, parquet:people/*.parquet, duckdb:people.duckdb, or {SCHEME}user@host/database"
+        )
     return _file(_beside(Path(value), info))
 
 
