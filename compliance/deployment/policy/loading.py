@@ -99,9 +99,9 @@ def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
         data.disadvantaged,
         data.positive,
     )
+    key, opened = f"data.source: {_shown(data)}", {}
     try:
-        key, known = f"data.source: {_shown(data)}", engine.look()
-        opened = {}
+        known = engine.look()
         for name, each in policy.tables.items():
             key = f"tables.{name}"
             table = Table((each.source or "").removeprefix("parquet:"), each.table or "")
@@ -131,7 +131,8 @@ def files_of(policy: Policy) -> list[Path]:
             parts = Path(place).parts
             fixed = itertools.takewhile(lambda part: not set(part) & set("*?["), parts[:-1])
             found.append(Path(*fixed) / parts[-1])
-    return found
+    # There DuckDB looks how many processors it may use, whatever it is told, and gives up if it may not look.
+    return [*found, Path("/sys/fs/cgroup/cpu.max")] if found else found
 
 
 def _connected(data: DataSection, policies: Policies) -> Callable[[], AbstractContextManager[Any]]:

@@ -1,0 +1,223 @@
+"""People who stay in an engine: a table is added up where it is, whatever is wrong with it is refused, and nothing charged."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairwall.client import AuditClient, AuditRefused
+from tests.loans import Deployment
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("ibis")
+
+EPSILON = 2.0**20
+PEOPLE = 60
+
+_COPY = "COPY ({}) TO '{}' (FORMAT parquet)"
+_GOOD = "SELECT (i * 7) % 60 AS customer, (i % 5 = 0) AS m0, (i % 4 = 0)::TINYINT AS m1, (i % 11) / 10.0 AS m2 {} FROM range(60) t(i)"
+
+BAD = {
+    "twice": _GOOD.format("") + " WHERE customer <> 3 UNION ALL SELECT 4, true, 1, 0.5",
+    "unknown": _GOOD.format("").replace("(i * 7) % 60", "(i * 7) % 60 + 1"),
+    "missing": _GOOD.format("") + " WHERE customer <> 3",
+    "nulls": _GOOD.format("").replace("(i % 5 = 0)", "nullif(i % 5 = 0, i = 10)"),
+    "nans": _GOOD.format("").replace("(i % 11) / 10.0", "CASE i WHEN 5 THEN 'NaN'::DOUBLE ELSE 0.5 END"),
+    "infinite": _GOOD.format("").replace("(i % 11) / 10.0", "CASE i WHEN 5 THEN 'inf'::DOUBLE ELSE 0.5 END"),
+    "large": _GOOD.format("").replace("(i % 11) / 10.0", "(i % 12) / 10.0"),
+    "negative": _GOOD.format("").replace("(i % 4 = 0)::TINYINT", "(i % 4 - 1)::TINYINT"),
+}
+REASONS = {
+    **dict.fromkeys(("twice", "unknown", "missing"), "ROWS_DIFFER"),
+    **dict.fromkeys(("nulls", "nans", "infinite"), "PREDICTIONS_NOT_FINITE"),
+    **dict.fromkeys(("large", "negative"), "PREDICTIONS_OUT_OF_RANGE"),
+}
+
+
+def laid_out(folder: Path, source: str = "parquet:people/*.parquet", **replaced: str) -> Deployment:
+    """Lay out people and tables of predictions, half of the first in each of two files."""
+    deployment = Deployment(folder)
+    deployment.set_budget(2.0**40)
+    (folder / "people").mkdir()
+    people = "SELECT i AS customer, 'ab'[i % 2 + 1] AS \"group\", (i // 2 % 2) AS repaid FROM range(60) t(i)"
+    with duckdb.connect() as engine:
+        engine.execute(_COPY.format(people + " WHERE i < 30", folder / "people" / "0.parquet"))
+        engine.execute(_COPY.format(people + " WHERE i >= 30", folder / "people" / "1.parquet"))
+        for name, rows in ({"good": _GOOD.format("")} | BAD).items():
+            (folder / name).mkdir()
+            engine.execute(_COPY.format(rows, folder / name / "0.parquet"))
+    with duckdb.connect(folder / "bank.duckdb") as engine:
+        engine.execute(f"CREATE TABLE people AS {people}")
+        engine.execute(f"CREATE TABLE good AS {_GOOD.format('')}")
+    tables = "".join(
+        f'[tables.{name}]\nsource = "parquet:{name}/*.parquet"\ndevelopers = ["alice"]\n' for name in ("good", *BAD)
+    )
+    text = (folder / "policy.toml").read_text() + tables
+    replaced = {
+        'source = "people.csv"': f'source = "{source}"\nid = "customer"',
+        '"laplace"': '"cube"',
+        "queries_max = 1": "queries_max = 4",
+        '["sp"]': '["sp", "eo", "eodds_max", "ppv", "oad"]',
+    } | replaced
+    for old, new in replaced.items():
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "policy.toml").write_text(text)
+    return deployment
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    made = laid_out(tmp_path_factory.mktemp("tables"))
+    with made.served():
+        yield made
+
+
+@pytest.fixture
+def audits(deployment: Deployment) -> Iterator[AuditClient]:
+    with deployment.client("alice") as connected:
+        yield connected
+
+
+def refused(audits: AuditClient, table: str, **asked: object) -> str:
+    """Ask for what is refused, and see that it costs nothing; the reason."""
+    before = audits.terms().epsilon_remaining
+    with pytest.raises(AuditRefused) as caught:
+        audits.ask_table(table, **({"metric": "sp", "epsilon": EPSILON, "id": "customer"} | asked))  # type: ignore[arg-type]
+    assert audits.terms().epsilon_remaining == before
+    return caught.value.reason
+
+
+@pytest.mark.parametrize("table", BAD)
+def test_a_table_of_other_rows_or_of_no_predictions_is_refused(audits: AuditClient, table: str) -> None:
+    assert refused(audits, table) == REASONS[table]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"id": "person"}, "COLUMN_UNKNOWN"),
+        ({"models": ["m0", "group"]}, "COLUMN_UNKNOWN"),
+        ({"models": ["repaid"]}, "COLUMN_UNKNOWN"),
+        ({"models": ["m0", "m0"]}, "COLUMN_UNKNOWN"),
+        ({"models": ["customer"]}, "COLUMN_UNKNOWN"),
+        ({"models": ['m0"; DROP TABLE people; --']}, "COLUMN_UNKNOWN"),
+        ({"id": 'customer" FROM people; --'}, "COLUMN_UNKNOWN"),
+        ({"table": 'good"; DROP TABLE people; --'}, "TABLE_UNKNOWN"),
+        ({"table": "people/0.parquet"}, "TABLE_UNKNOWN"),
+        ({"models": ["m0", "m1", "m2", "m0", "m1"]}, "QUERIES_OUT_OF_RANGE"),
+        ({"metric": "ppv"}, "PREDICTIONS_NOT_BINARY"),
+    ],
+)
+def test_names_that_the_table_or_the_policy_does_not_have_are_refused(
+    audits: AuditClient, asked: dict[str, str], reason: str
+) -> None:
+    assert refused(audits, **({"table": "good"} | asked)) == reason
+
+
+def test_a_table_is_for_its_developers_and_predictions_are_not_sent(
+    deployment: Deployment, audits: AuditClient
+) -> None:
+    with deployment.client("bob") as bob:
+        assert refused(bob, "good") == "TABLE_UNKNOWN"
+    with pytest.raises(AuditRefused) as caught:
+        audits.ask(np.zeros(PEOPLE), "sp", EPSILON)
+    assert caught.value.reason == "TABLE_NEEDED"
+
+
+def test_a_table_that_is_gone_is_refused_and_the_log_says_which(tmp_path: Path) -> None:
+    deployment = laid_out(tmp_path)
+    with deployment.served(), deployment.client("alice") as audits:
+        (tmp_path / "good" / "0.parquet").rename(tmp_path / "good" / "0")
+        assert refused(audits, "good") == "TABLE_UNAVAILABLE"
+        assert "table good: " in deployment.log
+
+
+def test_people_who_change_are_not_audited_until_the_service_starts_again(tmp_path: Path) -> None:
+    deployment = laid_out(tmp_path)
+    with deployment.served(), deployment.client("alice") as audits:
+        half = tmp_path / "people" / "0.parquet"
+        with duckdb.connect() as engine:
+            engine.execute(
+                _COPY.format(f"SELECT * REPLACE (if(customer = 8, 'b', \"group\") AS \"group\") FROM '{half}'", half)
+            )
+        assert refused(audits, "good") == "ROWS_DIFFER"
+        assert "people are no longer who they were" in deployment.log
+
+
+ONE_LINE = {
+    "no file": ({"people/*": "nobody/*"}, "data.source"),
+    "no id": ({'\nid = "customer"': ""}, "data.id"),
+    "another id": ({'id = "customer"': 'id = "person"'}, "no column 'person'"),
+    "groups": ({'id = "customer"': 'id = "customer"\ngroups = { sex = ["f", "m"] }'}, "data.groups"),
+    "recommended": ({'"cube"': '"recommended"'}, "audit.mechanism"),
+    "no such developer": ({'["alice"]': '["carol"]'}, "carol"),
+    "no such table": ({"parquet:good": "parquet:none"}, "tables.good"),
+    "no database": ({'source = "parquet:good/*.parquet"': 'table = "good"'}, "tables.good.table"),
+    "protected": ({"parquet:good/*": "parquet:people/*"}, "tables.good: it has group"),
+    "small groups": ({"minimum_group = 5": "minimum_group = 40"}, "data.minimum_group"),
+    "a password": ({"parquet:people/*.parquet": "postgresql://me:secret@127.0.0.1:1/bank"}, "passfile"),
+    "no server": (
+        {"parquet:people/*.parquet": "postgresql://me@127.0.0.1:1/bank"}
+        | {f'source = "parquet:{name}/*.parquet"': 'table = "good"' for name in ("good", *BAD)}
+        | {'id = "customer"': 'id = "customer"\ntable = "people"'},
+        "data.source: postgresql://127.0.0.1:1/bank: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", ONE_LINE)
+def test_a_policy_that_cannot_be_served_is_one_line(tmp_path: Path, wrong: str) -> None:
+    changed, told = ONE_LINE[wrong]
+    deployment = laid_out(tmp_path)
+    policy = tmp_path / "policy.toml"
+    text = policy.read_text()
+    for old, new in changed.items():
+        assert old in text
+        text = text.replace(old, new)
+    policy.write_text(text)
+    with deployment.started() as process:
+        assert process.wait(60) == 2
+    (line,) = deployment.log.splitlines()
+    assert told in line
+    assert "secret" not in line
+
+
+@pytest.mark.parametrize("people", ["AND customer <> 3 OR i = 4", "OR i = 4", "null"])
+def test_people_without_ids_of_their_own_are_refused(tmp_path: Path, people: str) -> None:
+    deployment = laid_out(tmp_path)
+    half = tmp_path / "people" / "0.parquet"
+    ids = "nullif(customer, 3) AS customer" if people == "null" else "least(customer, 28) AS customer"
+    with duckdb.connect() as engine:
+        engine.execute(_COPY.format(f"SELECT * REPLACE ({ids}) FROM '{half}'", half))
+    with deployment.started() as process:
+        assert process.wait(60) == 2
+    assert "column 'customer': a row has no id, or that of another" in deployment.log
+
+
+def test_the_same_people_have_no_second_budget(tmp_path: Path) -> None:
+    """Under another name, in another order, with another protected column and in a file of another kind."""
+    deployment = laid_out(tmp_path)
+    with deployment.served():
+        pass
+    policy = tmp_path / "policy.toml"
+    text = policy.read_text().replace("[data]", '[data]\nname = "others"')
+    text = text.replace("parquet:people/*.parquet", "duckdb:bank.duckdb").replace("\nid =", '\ntable = "people"\nid =')
+    policy.write_text(text)
+    with deployment.started() as process:
+        assert process.wait(60) == 2
+    assert "others" in deployment.log.splitlines()[-1]
+
+
+def test_a_check_tells_what_answers_are_worth(tmp_path: Path) -> None:
+    deployment = laid_out(tmp_path)
+    command = ["deploy", "check", "--policy", str(deployment.folder / "policy.toml")]
+    done = subprocess.run(
+        [str(Path(__import__("sys").executable).with_name("fairwall")), *command], capture_output=True, text=True
+    )  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert "95% interval" in done.stdout + done.stderr
