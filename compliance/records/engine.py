@@ -198,7 +198,7 @@ class Engine:
                 quick=functions.quick([told["i"]], 0).sum(),
                 first=lanes[0].sum(),
                 second=lanes[1].sum(),
-                neither=told["neither"].cast("int64").sum(),
+                neither=told["neither"].cast("int32").sum(),
             )
             rows = _rows(backend, by)
             (ids,) = _rows(backend, told.aggregate(rows=told.count(), ids=told["i"].nunique()))
@@ -384,7 +384,8 @@ def _builtin(name: str, arguments: tuple[Any, ...], gives: str) -> Any:
     import ibis
 
     kinds = tuple(argument.type() for argument in arguments)
-    return ibis.udf.scalar.builtin(lambda *_: None, name=name, signature=(kinds, gives))(*arguments)
+    named = (lambda _a: None) if len(arguments) == 1 else (lambda _a, _b: None)  # Ibis counts their parameters
+    return ibis.udf.scalar.builtin(named, name=name, signature=(kinds, gives))(*arguments)
 
 
 def _opened(backend: Any, table: Table) -> Any:
@@ -433,7 +434,7 @@ def _number(column: Any) -> Any:
     """Take a decision for a whole number, and a score for a float64."""
     if column.type().is_integer():
         return column
-    return column.cast("int8" if column.type().is_boolean() else "float64")
+    return column.cast("int32" if column.type().is_boolean() else "float64")
 
 
 def _checked(rows: Sequence[Mapping[str, Any]], models: int, known: People) -> TableSums:

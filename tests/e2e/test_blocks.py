@@ -80,6 +80,8 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/sweeps.md", "sh"): f"{HERE}::test_shards_are_played_and_merged {LINES}",
     ("docs/sweeps.md", "yaml"): LINES,
     ("docs/tools.md", "python"): "test_tools.py::PAGE",
+    ("docs/tables.md", "python"): "test_tables.py::test_the_page_s_policy_and_question_are_answered",
+    ("docs/tables.md", "toml"): "test_tables.py::test_the_page_s_policy_and_question_are_answered",
     ("docs/tools.md", "toml"): "test_tools.py::OPTIONS",
     ("docs/training.md", "python"): "test_docs.py::test_the_model_that_is_shown_trains",
     ("docs/training.md", "toml"): "test_docs.py::test_the_keys_of_the_training_game_are_valid",

@@ -1,15 +1,20 @@
-"""People who stay in an engine: a table is added up where it is, whatever is wrong with it is refused, and nothing charged."""
+"""People who stay in an engine: a table is added up where it is; what is wrong with it is refused, and costs nothing."""
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 
 from fairwall.client import AuditClient, AuditRefused
+from tests import postgres
 from tests.loans import Deployment
 
 duckdb = pytest.importorskip("duckdb")
@@ -19,17 +24,20 @@ EPSILON = 2.0**20
 PEOPLE = 60
 
 _COPY = "COPY ({}) TO '{}' (FORMAT parquet)"
-_GOOD = "SELECT (i * 7) % 60 AS customer, (i % 5 = 0) AS m0, (i % 4 = 0)::TINYINT AS m1, (i % 11) / 10.0 AS m2 {} FROM range(60) t(i)"
+_GOOD = (
+    "SELECT (i * 7) % 60 AS customer, (i % 5 = 0) AS m0, (i % 4 = 0)::TINYINT AS m1, (i % 11) / 10.0 AS m2 "
+    "FROM range(60) t(i)"
+)
 
 BAD = {
-    "twice": _GOOD.format("") + " WHERE customer <> 3 UNION ALL SELECT 4, true, 1, 0.5",
-    "unknown": _GOOD.format("").replace("(i * 7) % 60", "(i * 7) % 60 + 1"),
-    "missing": _GOOD.format("") + " WHERE customer <> 3",
-    "nulls": _GOOD.format("").replace("(i % 5 = 0)", "nullif(i % 5 = 0, i = 10)"),
-    "nans": _GOOD.format("").replace("(i % 11) / 10.0", "CASE i WHEN 5 THEN 'NaN'::DOUBLE ELSE 0.5 END"),
-    "infinite": _GOOD.format("").replace("(i % 11) / 10.0", "CASE i WHEN 5 THEN 'inf'::DOUBLE ELSE 0.5 END"),
-    "large": _GOOD.format("").replace("(i % 11) / 10.0", "(i % 12) / 10.0"),
-    "negative": _GOOD.format("").replace("(i % 4 = 0)::TINYINT", "(i % 4 - 1)::TINYINT"),
+    "twice": _GOOD + " WHERE customer <> 3 UNION ALL SELECT 4, true, 1, 0.5",
+    "unknown": _GOOD.replace("(i * 7) % 60", "(i * 7) % 60 + 1"),
+    "missing": _GOOD + " WHERE customer <> 3",
+    "nulls": _GOOD.replace("(i % 5 = 0)", "nullif(i % 5 = 0, i = 10)"),
+    "nans": _GOOD.replace("(i % 11) / 10.0", "CASE i WHEN 5 THEN 'NaN'::DOUBLE ELSE 0.5 END"),
+    "infinite": _GOOD.replace("(i % 11) / 10.0", "CASE i WHEN 5 THEN 'inf'::DOUBLE ELSE 0.5 END"),
+    "large": _GOOD.replace("(i % 11) / 10.0", "(i % 12) / 10.0"),
+    "negative": _GOOD.replace("(i % 4 = 0)::TINYINT", "(i % 4 - 1)::TINYINT"),
 }
 REASONS = {
     **dict.fromkeys(("twice", "unknown", "missing"), "ROWS_DIFFER"),
@@ -47,7 +55,7 @@ def laid_out(folder: Path, source: str = "parquet:people/*.parquet", **replaced:
     with duckdb.connect() as engine:
         engine.execute(_COPY.format(people + " WHERE i < 30", folder / "people" / "0.parquet"))
         engine.execute(_COPY.format(people + " WHERE i >= 30", folder / "people" / "1.parquet"))
-        for name, rows in ({"good": _GOOD.format("")} | BAD).items():
+        for name, rows in ({"good": _GOOD} | BAD).items():
             (folder / name).mkdir()
             engine.execute(_COPY.format(rows, folder / name / "0.parquet"))
     with duckdb.connect(folder / "bank.duckdb") as engine:
@@ -83,6 +91,17 @@ def audits(deployment: Deployment) -> Iterator[AuditClient]:
         yield connected
 
 
+SCORES = (PLACES := np.argsort(np.arange(PEOPLE) * 7 % PEOPLE)) % 5 == 0, PLACES % 4 == 0, PLACES % 11 / 10
+"""What the good table says of each person, in the order of ids, by its own columns m0, m1 and m2."""
+
+GROUP = np.arange(PEOPLE) % 2
+LABEL = np.arange(PEOPLE) // 2 % 2
+
+
+def gap(scores: np.ndarray, members: np.ndarray) -> float:
+    return float(scores[members & (GROUP == 0)].mean() - scores[members & (GROUP == 1)].mean())
+
+
 def refused(audits: AuditClient, table: str, **asked: object) -> str:
     """Ask for what is refused, and see that it costs nothing; the reason."""
     before = audits.terms().epsilon_remaining
@@ -90,6 +109,50 @@ def refused(audits: AuditClient, table: str, **asked: object) -> str:
         audits.ask_table(table, **({"metric": "sp", "epsilon": EPSILON, "id": "customer"} | asked))  # type: ignore[arg-type]
     assert audits.terms().epsilon_remaining == before
     return caught.value.reason
+
+
+def test_a_table_s_answers_are_those_of_its_rows(audits: AuditClient) -> None:
+    everybody, qualified = np.full(PEOPLE, True), LABEL == 1
+    sp = audits.ask_table("good", "sp", EPSILON, id="customer")
+    eo = audits.ask_table("good", "eo", EPSILON, id="customer", models=["m2", "m0"], threshold=0.0)
+    oad = audits.ask_table("good", "oad", EPSILON, id="customer", models=["m0"])
+    assert sp.gaps == pytest.approx([gap(scores, everybody) for scores in SCORES], abs=1e-4)
+    assert eo.gaps == pytest.approx([gap(SCORES[2], qualified), gap(SCORES[0], qualified)], abs=1e-4)
+    assert eo.probability_above is not None
+    assert oad.gaps == pytest.approx([gap(SCORES[0] == LABEL, everybody)], abs=1e-4)
+    assert sp.epsilon_charged == EPSILON
+    assert ((sp.low <= sp.gaps) & (sp.gaps <= sp.high)).all()
+
+
+def test_a_repeat_is_free_until_a_row_has_changed(tmp_path: Path) -> None:
+    deployment = laid_out(tmp_path)
+    table = tmp_path / "good" / "0.parquet"
+    asked = {"metric": "sp", "epsilon": EPSILON, "id": "customer", "request_id": "r"}
+    with deployment.served(), deployment.client("alice") as audits, duckdb.connect() as engine:
+        first = audits.ask_table("good", **asked)
+        engine.execute(_COPY.format(f"SELECT * FROM '{table}' ORDER BY m2, customer", table))
+        again = audits.ask_table("good", **asked)
+        assert again.gaps.tobytes() == first.gaps.tobytes()
+        assert again.epsilon_remaining == first.epsilon_remaining
+        assert refused(audits, "good", request_id="r", models=["m0", "m2", "m1"]) == "REQUEST_ID_REUSED"
+        # Sums stay what they were, by label and group too.
+        engine.execute(_COPY.format(f"SELECT * REPLACE (m0 <> (customer IN (0, 4)) AS m0) FROM '{table}'", table))
+        assert refused(audits, "good", request_id="r") == "REQUEST_ID_REUSED"
+
+
+def test_the_page_s_policy_and_question_are_answered(tmp_path: Path) -> None:
+    deployment = laid_out(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
+    policy, asked = re.findall(r"```(?:toml|python)\n(.*?)```", page, re.DOTALL)
+    served = tomllib.loads((tmp_path / "policy.toml").read_text()) | tomllib.loads(policy)
+    served["data"]["minimum_group"] = 5
+    served["audit"]["epsilon_min"] = 1e-6
+    (tmp_path / "policy.toml").write_text(tomli_w.dumps(served))
+    (tmp_path / "good").rename(tmp_path / "scores_v3")
+    asked = asked.replace("127.0.0.1:7443", deployment.address).replace("certificates/", f"{tmp_path}/certificates/")
+    with deployment.served():
+        done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.count("[") == 3
 
 
 @pytest.mark.parametrize("table", BAD)
@@ -214,10 +277,64 @@ def test_the_same_people_have_no_second_budget(tmp_path: Path) -> None:
 
 
 def test_a_check_tells_what_answers_are_worth(tmp_path: Path) -> None:
-    deployment = laid_out(tmp_path)
-    command = ["deploy", "check", "--policy", str(deployment.folder / "policy.toml")]
-    done = subprocess.run(
-        [str(Path(__import__("sys").executable).with_name("fairwall")), *command], capture_output=True, text=True
-    )  # noqa: S603
-    assert done.returncode == 0, done.stderr
+    laid_out(tmp_path)
+    command = [sys.executable, "-m", "sim", "deploy", "check", "--policy", str(tmp_path / "policy.toml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "95% interval" in done.stdout + done.stderr
+
+
+@pytest.mark.check
+def test_a_database_s_people_are_audited_there(tmp_path: Path) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    server = postgres.begin()
+    try:
+        passfile = tmp_path / "passfile"
+        url = f"{server.url()}&passfile={passfile}"
+        with psycopg.connect(server.url(), autocommit=True) as database:
+            database.execute("CREATE SCHEMA bank")
+            database.execute(
+                "CREATE TABLE bank.people AS SELECT i AS customer, substr('ab', i % 2 + 1, 1) AS \"group\", "
+                "i / 2 % 2 AS repaid FROM generate_series(0, 59) i"
+            )
+            database.execute(
+                "CREATE TABLE bank.good AS SELECT (i * 7) % 60 AS customer, (i % 5 = 0) AS m0, "
+                "(i % 4 = 0)::int::smallint AS m1, (i % 11) / 10.0 AS m2 FROM generate_series(0, 59) i"
+            )
+            for name, changed in {
+                "twice": "UPDATE {} SET customer = 4 WHERE customer = 3",
+                "missing": "DELETE FROM {} WHERE customer = 3",
+                "nulls": "UPDATE {} SET m0 = NULL WHERE customer = 3",
+                "nans": "UPDATE {} SET m2 = 'NaN' WHERE customer = 3",
+                "large": "UPDATE {} SET m2 = 1.1 WHERE customer = 3",
+            }.items():
+                database.execute(f"CREATE TABLE bank.{name} AS SELECT * FROM bank.good")
+                database.execute(changed.format(f"bank.{name}"))
+            database.execute("ALTER USER fairwall PASSWORD 'right'")
+        (server.data / "pg_hba.conf").write_text("local all all scram-sha-256\n")
+        server.run("pg_ctl", "reload", "-D", str(server.data))
+        passfile.write_text("*:*:*:*:wrong-s3cret\n")
+        passfile.chmod(0o600)
+        tables = {f'source = "parquet:{name}/*.parquet"': f'table = "bank.{name}"' for name in ("good", *BAD)}
+        deployment = laid_out(tmp_path, url, **tables)
+        policy = tmp_path / "policy.toml"
+        text = policy.read_text().replace('\nid = "customer"', '\nid = "customer"\ntable = "bank.people"')
+        for name in ("unknown", "infinite", "negative"):
+            text = text.replace(f"bank.{name}", "bank.good")
+        policy.write_text(text)
+        with deployment.started() as process:
+            assert process.wait(60) == 2
+        assert "password authentication failed" in deployment.log
+        assert "s3cret" not in deployment.log
+        passfile.write_text("*:*:*:*:right\n")
+        with deployment.served(), deployment.client("alice") as audits:
+            answer = audits.ask_table("good", "sp", EPSILON, id="customer")
+            assert answer.gaps == pytest.approx([gap(scores, np.full(PEOPLE, True)) for scores in SCORES], abs=1e-4)
+            for name in ("twice", "missing", "nulls", "nans", "large"):
+                assert refused(audits, name) == REASONS[name]
+            assert refused(audits, "good", models=['m0"; DROP TABLE bank.people; --']) == "COLUMN_UNKNOWN"
+            server.stop()
+            assert refused(audits, "good") == "TABLE_UNAVAILABLE"
+        assert "s3cret" not in deployment.log
+        assert "right" not in deployment.log
+    finally:
+        postgres.remove(server)
