@@ -122,9 +122,8 @@ class AuditService(AuditServiceServicer):
         metric = _validate(request, case)
         if case.tables is None:
             raise Refusal(error_pb2.REASON_TABLE_UNKNOWN)
-        _check_size(len(request.models) or 1, case)
-        sums = case.tables.sums(developer_of(context), request.table, request.id_column, request.models)
-        _check_size(sums.models, case)
+        developer, columns = developer_of(context), request.models
+        sums = case.tables.sums(developer, request.table, request.id_column, columns, case.queries_max)
         if METRICS[metric].binary and not sums.are_decisions:
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
         return audit.AuditTableResponse(answer=_answer(case, request, metric, sums, context))

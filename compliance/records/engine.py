@@ -27,9 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.same_people import Traits, traits_by_ids
+from fairwall.laws.metric import Part, find_metric
 from fairwall.rpc import work
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
+from fairwall.wire.v1.error_pb2 import AuditError
 
 GRID = 2**24
 """A score is rounded to a multiple of 1 / GRID."""
@@ -64,6 +66,31 @@ class Table:
 
 
 @dataclass(frozen=True)
+class StratumSums:
+    """What is known of a stratum's values, all models of one part after those of the other, each shape (k,).
+
+    Their total, sum of squares, least and most over `people` are public to who asks; how many of these are
+    disadvantaged, `n0`, and the total over those, `sum0`, are secret.
+    """
+
+    label: int | None
+    parts: tuple[int, ...]
+    people: int
+    n0: int = field(repr=False)
+    total: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    least: NDArray[np.float64]
+    most: NDArray[np.float64]
+    sum0: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """Of values, over people."""
+        mean = self.total / self.people
+        return np.asarray(np.maximum(self.squares / self.people - mean**2, 0.0))
+
+
+@dataclass(frozen=True)
 class TableSums:
     """What a table of predictions adds up to; the first axis is the label, 0 or 1.
 
@@ -89,10 +116,35 @@ class TableSums:
     sum0: NDArray[np.float64] = field(repr=False)
     digest: bytes = field(repr=False)
 
-    @property
-    def models(self) -> int:
-        """How many models there are."""
-        return int(self.total.shape[1])
+    def strata(self, metric: str) -> tuple[StratumSums, ...]:
+        """Return what a metric's parts add up to in each of its strata, in their order."""
+        found = find_metric(metric)
+        of_parts = [self._of_part(part) for part in found.parts]
+        strata = []
+        for label in found.strata:
+            parts = tuple(i for i, part in enumerate(found.parts) if part.label == label)
+            people, n0 = (int(of.sum() if label is None else of[label]) for of in (self.people, self.n0))
+            joined = (np.concatenate(each) for each in zip(*(of_parts[i] for i in parts), strict=True))
+            strata.append(StratumSums(label, parts, people, n0, *joined))
+        return tuple(strata)
+
+    def _of_part(self, part: Part) -> tuple[NDArray[np.float64], ...]:
+        """Return total, squares, least, most and the disadvantaged's sum of a part's values, each shape (models,)."""
+        told = []
+        for label in (0, 1) if part.label is None else (part.label,):
+            total, squares, least, most, sum0 = (
+                of[label] for of in (self.total, self.squares, self.least, self.most, self.sum0)
+            )
+            n, n0 = self.people[label], self.n0[label]
+            if label == 0 and part.value == "hit":
+                total, squares, least, most, sum0 = (np.zeros_like(total) for _ in range(5))
+            if label == 0 and part.value == "correct":
+                total, squares, sum0 = n - total, n - 2 * total + squares, n0 - sum0
+                least, most = 1 - most, 1 - least
+            if n:
+                told.append((total, squares, least, most, sum0))
+        joins = (np.add, np.add, np.minimum, np.maximum, np.add)
+        return tuple(join.reduce(each) for join, each in zip(joins, zip(*told, strict=True), strict=True))
 
     @property
     def are_decisions(self) -> bool:
@@ -220,13 +272,17 @@ class Engine:
             sample,
         )
 
-    def sums(self, table: Table, id: str, models: Sequence[str], hidden: Collection[str], known: People) -> TableSums:  # noqa: A002
+    def sums(
+        self, table: Table, id_column: str, models: Sequence[str], most: int, hidden: Collection[str], known: People
+    ) -> TableSums:
         """Add up a table's predictions, joined with everybody on ids, by one query.
 
         Parameters
         ----------
-        id, models : str, sequence of str
+        id_column, models : str, sequence of str
             Columns of the table; no models are all of them but the ids.
+        most : int
+            How many models there may be.
         hidden : collection of str
             The columns that hold no predictions, whatever table they are in.
         known : People
@@ -241,18 +297,20 @@ class Engine:
         """
         with work.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
             scores, people = _opened(backend, table), self._everybody(backend)
-            names = tuple(models) or tuple(name for name in scores.columns if name != id)
+            names = tuple(models) or tuple(name for name in scores.columns if name != id_column)
             kinds = {name: scores[name].type() for name in scores.columns}
             closed = {name.casefold() for name in (*hidden, self.protected, self.label)}
             if (
-                id not in kinds
-                or not set(names) <= kinds.keys() - {id}
+                id_column not in kinds
+                or not set(names) <= kinds.keys() - {id_column}
                 or len(set(names)) != len(names)
-                or {name.casefold() for name in (id, *names)} & closed
+                or {name.casefold() for name in (id_column, *names)} & closed
                 or not all(kinds[name].is_numeric() or kinds[name].is_boolean() for name in names)
             ):
                 raise Refusal(error_pb2.REASON_COLUMN_UNKNOWN)
-            rows = _rows(backend, _joined(backend, people, scores, id, names))
+            if not 1 <= len(names) <= most:
+                raise Refusal(AuditError(reason=error_pb2.REASON_QUERIES_OUT_OF_RANGE, queries_max=most))
+            rows = _rows(backend, _joined(backend, people, scores, id_column, names))
         return _checked(rows, len(names), known)
 
     def _everybody(self, backend: Any) -> Any:
@@ -298,7 +356,7 @@ class Tables:
     opened: Mapping[str, OpenTable]
     hidden: frozenset[str]
 
-    def sums(self, developer: str, name: str, id: str, models: Sequence[str]) -> TableSums:  # noqa: A002
+    def sums(self, developer: str, name: str, id_column: str, models: Sequence[str], most: int) -> TableSums:
         """Add up what a table says, for a developer who may ask about it: `Engine.sums`.
 
         Raises
@@ -310,7 +368,7 @@ class Tables:
         if found is None or developer not in found.developers:
             raise Refusal(error_pb2.REASON_TABLE_UNKNOWN)
         try:
-            return self.engine.sums(found.table, id, models, self.hidden, self.known)
+            return self.engine.sums(found.table, id_column, models, most, self.hidden, self.known)
         except EngineError as error:
             LOG.error("table %s: %s", name, error)
             raise Refusal(error_pb2.REASON_TABLE_UNAVAILABLE) from None
@@ -407,11 +465,11 @@ def _rows(backend: Any, asked: Any) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _joined(backend: Any, people: Any, scores: Any, id: str, names: Sequence[str]) -> Any:  # noqa: A002
+def _joined(backend: Any, people: Any, scores: Any, id_column: str, names: Sequence[str]) -> Any:
     """Ask for sums by label and group, and how many rows and ids the table has."""
     functions = _Functions(backend.name)
     columns = {f"m{j}": _number(scores[name]) for j, name in enumerate(names)}
-    told = scores.select(s=scores[id], **columns)
+    told = scores.select(s=scores[id_column], **columns)
     here, there = people["id"], told["s"]
     if here.type().copy(nullable=True) != there.type().copy(nullable=True):
         here, there = here.cast("string"), there.cast("string")
@@ -426,7 +484,7 @@ def _joined(backend: Any, people: Any, scores: Any, id: str, names: Sequence[str
             sums |= {f"square{j}": (steps * steps).sum(), f"least{j}": steps.min(), f"most{j}": steps.max()}
         sums |= {f"sum{j}": steps.sum(), f"min{j}": value.min(), f"max{j}": value.max(), f"count{j}": value.count()}
     # Of the table as it is: were it the same expression as above, DuckDB would write it down first.
-    ids = scores.aggregate(rows=scores.count(), ids=scores[id].nunique())
+    ids = scores.aggregate(rows=scores.count(), ids=scores[id_column].nunique())
     return joined.group_by("y", "a").agg(**sums).cross_join(ids)
 
 

@@ -1,4 +1,4 @@
-"""People who stay in an engine: a table is added up where it is; what is wrong with it is refused, and costs nothing."""
+"""People who stay in an engine: a table is added up where it is; what is wrong with it is refused, and free."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ BAD = {
     "large": _GOOD.replace("(i % 11) / 10.0", "(i % 12) / 10.0"),
     "negative": _GOOD.replace("(i % 4 = 0)::TINYINT", "(i % 4 - 1)::TINYINT"),
 }
+OTHER = {
+    "wide": f"SELECT *, m0 AS m3, m0 AS m4 FROM ({_GOOD})",
+    "bare": f"SELECT customer FROM ({_GOOD})",
+    "texts": f"SELECT customer, 'yes' AS m0 FROM ({_GOOD})",
+}
+TABLES = {"good": _GOOD} | BAD | OTHER
 REASONS = {
     **dict.fromkeys(("twice", "unknown", "missing"), "ROWS_DIFFER"),
     **dict.fromkeys(("nulls", "nans", "infinite"), "PREDICTIONS_NOT_FINITE"),
@@ -55,14 +61,14 @@ def laid_out(folder: Path, source: str = "parquet:people/*.parquet", **replaced:
     with duckdb.connect() as engine:
         engine.execute(_COPY.format(people + " WHERE i < 30", folder / "people" / "0.parquet"))
         engine.execute(_COPY.format(people + " WHERE i >= 30", folder / "people" / "1.parquet"))
-        for name, rows in ({"good": _GOOD} | BAD).items():
+        for name, rows in TABLES.items():
             (folder / name).mkdir()
             engine.execute(_COPY.format(rows, folder / name / "0.parquet"))
     with duckdb.connect(folder / "bank.duckdb") as engine:
         engine.execute(f"CREATE TABLE people AS {people}")
         engine.execute(f"CREATE TABLE good AS {_GOOD.format('')}")
     tables = "".join(
-        f'[tables.{name}]\nsource = "parquet:{name}/*.parquet"\ndevelopers = ["alice"]\n' for name in ("good", *BAD)
+        f'[tables.{name}]\nsource = "parquet:{name}/*.parquet"\ndevelopers = ["alice"]\n' for name in TABLES
     )
     text = (folder / "policy.toml").read_text() + tables
     replaced = {
@@ -172,7 +178,9 @@ def test_a_table_of_other_rows_or_of_no_predictions_is_refused(audits: AuditClie
         ({"id": 'customer" FROM people; --'}, "COLUMN_UNKNOWN"),
         ({"table": 'good"; DROP TABLE people; --'}, "TABLE_UNKNOWN"),
         ({"table": "people/0.parquet"}, "TABLE_UNKNOWN"),
-        ({"models": ["m0", "m1", "m2", "m0", "m1"]}, "QUERIES_OUT_OF_RANGE"),
+        ({"table": "wide"}, "QUERIES_OUT_OF_RANGE"),
+        ({"table": "bare"}, "QUERIES_OUT_OF_RANGE"),
+        ({"table": "texts"}, "COLUMN_UNKNOWN"),
         ({"metric": "ppv"}, "PREDICTIONS_NOT_BINARY"),
     ],
 )
@@ -226,7 +234,7 @@ ONE_LINE = {
     "a password": ({"parquet:people/*.parquet": "postgresql://me:secret@127.0.0.1:1/bank"}, "passfile"),
     "no server": (
         {"parquet:people/*.parquet": "postgresql://me@127.0.0.1:1/bank"}
-        | {f'source = "parquet:{name}/*.parquet"': 'table = "good"' for name in ("good", *BAD)}
+        | {f'source = "parquet:{name}/*.parquet"': 'table = "good"' for name in TABLES}
         | {'id = "customer"': 'id = "customer"\ntable = "people"'},
         "data.source: postgresql://127.0.0.1:1/bank: ",
     ),
@@ -314,11 +322,11 @@ def test_a_database_s_people_are_audited_there(tmp_path: Path) -> None:
         server.run("pg_ctl", "reload", "-D", str(server.data))
         passfile.write_text("*:*:*:*:wrong-s3cret\n")
         passfile.chmod(0o600)
-        tables = {f'source = "parquet:{name}/*.parquet"': f'table = "bank.{name}"' for name in ("good", *BAD)}
+        tables = {f'source = "parquet:{name}/*.parquet"': f'table = "bank.{name}"' for name in TABLES}
         deployment = laid_out(tmp_path, url, **tables)
         policy = tmp_path / "policy.toml"
         text = policy.read_text().replace('\nid = "customer"', '\nid = "customer"\ntable = "bank.people"')
-        for name in ("unknown", "infinite", "negative"):
+        for name in ("unknown", "infinite", "negative", *OTHER):
             text = text.replace(f"bank.{name}", "bank.good")
         policy.write_text(text)
         with deployment.started() as process:

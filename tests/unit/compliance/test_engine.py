@@ -1,0 +1,113 @@
+"""An engine adds up what arrays of the same people do, in any order of rows, and tells one table from another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compliance.mechanisms.mechanism import Question
+from compliance.records.engine import Engine, People, Table, TableSums
+from compliance.records.engine import duckdb as opened
+from compliance.records.people import Records
+from compliance.records.same_people import shared
+from fairwall.laws.metric import METRICS
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("ibis")
+
+pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table")  # which Ibis calls
+
+N = 400
+RNG = np.random.default_rng(5)
+LABELS, PROTECTED = RNG.integers(0, 2, (2, N)).astype(np.uint8)
+DECISIONS = RNG.integers(0, 2, (3, N)).astype(np.float64)
+SCORES = RNG.integers(0, 1025, (2, N)) / 1024
+KEY = b"k" * 32
+
+
+def write(path: Path, **columns: np.ndarray) -> Table:
+    names = ", ".join(f'unnest($c{i}) AS "{name}"' for i, name in enumerate(columns))
+    with duckdb.connect() as engine:
+        engine.execute(
+            f"COPY (SELECT {names}) TO '{path}' (FORMAT parquet)",
+            {f"c{i}": values.tolist() for i, values in enumerate(columns.values())},
+        )
+    return Table(str(path))
+
+
+def people(path: Path, ids: np.ndarray, protected: np.ndarray = PROTECTED, labels: np.ndarray = LABELS) -> Engine:
+    table = write(path, id=ids, a=np.where(protected == 1, "x", "y"), y=labels.astype(int))
+    return Engine(lambda: opened(None, None), table, "id", "a", "y", "x", None, "1")
+
+
+def asked(folder: Path, values: np.ndarray, order: np.ndarray, name: str = "t", *, text: bool = False) -> TableSums:
+    engine = people(folder / "people.parquet", np.arange(N))
+    columns = {f"m{j}": row[order] if (row % 1).any() else row[order].astype(int) for j, row in enumerate(values)}
+    ids = order.astype(str) if text else order
+    table = write(folder / f"{name}.parquet", who=ids, **columns)
+    return engine.sums(table, "who", (), 100, set(), engine.look())
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_sums_are_those_of_the_arrays(tmp_path: Path, metric: str) -> None:
+    values = DECISIONS if METRICS[metric].binary else np.vstack([DECISIONS, SCORES])
+    question = Question(metric, values, Records(LABELS, PROTECTED, (metric,)))
+    exact = question.records.group_sums(metric, values)
+    for found, stratum in zip(
+        asked(tmp_path, values, RNG.permutation(N)).strata(metric), question.asked.strata, strict=True
+    ):
+        inside = stratum.inside
+        assert (found.label, found.parts, found.people) == (stratum.label, stratum.parts, stratum.people)
+        for told, own in (
+            (found.total, inside.sum(axis=1)),
+            (found.least, inside.min(axis=1)),
+            (found.most, inside.max(axis=1)),
+            (found.sum0, np.concatenate([exact[i].sum0 for i in stratum.parts])),
+        ):
+            assert told.tobytes() == own.tobytes()
+        assert found.variance == pytest.approx(inside.var(axis=1), abs=1e-12)
+        assert found.n0 == exact[stratum.parts[0]].n0
+
+
+def test_a_digest_is_of_rows_whatever_their_order(tmp_path: Path) -> None:
+    order, values = RNG.permutation(N), np.vstack([DECISIONS, SCORES])
+    digest = asked(tmp_path, values, order).digest
+    assert asked(tmp_path, values, RNG.permutation(N)).digest == digest
+    swapped = values.copy()
+    pair = np.flatnonzero((LABELS == 1) & (PROTECTED == 1))[:2]
+    swapped[:, pair] = swapped[:, pair[::-1]]
+    for changed in (values[::-1], swapped, values[:4], np.vstack([DECISIONS, SCORES * (1 - 2.0**-30)])):
+        assert asked(tmp_path, changed, order).digest != digest
+
+
+def test_ids_of_another_type_are_compared_as_text(tmp_path: Path) -> None:
+    order = RNG.permutation(N)
+    told, own = (asked(tmp_path, DECISIONS, order, text=text) for text in (True, False))
+    assert told.sum0.tobytes() == own.sum0.tobytes()
+
+
+def look(folder: Path, ids: np.ndarray, protected: np.ndarray = PROTECTED, labels: np.ndarray = LABELS) -> People:
+    return people(folder / "people.parquet", ids, protected, labels).look()
+
+
+def test_a_fingerprint_is_of_who_is_in_which_group(tmp_path: Path) -> None:
+    order = RNG.permutation(N)
+    first = look(tmp_path, np.arange(N)).fingerprint(KEY)
+    assert look(tmp_path, order, PROTECTED[order], LABELS[order]).fingerprint(KEY) == first
+    turned = look(tmp_path, np.arange(N), 1 - PROTECTED).fingerprint(KEY)
+    relabelled = look(tmp_path, np.arange(N), labels=1 - LABELS).fingerprint(KEY)
+    moved = look(tmp_path, np.arange(N), RNG.permutation(PROTECTED)).fingerprint(KEY)
+    assert turned[:16] == relabelled[:16] == first[:16] != moved[:16]
+    assert len({turned, relabelled, first, moved}) == 4
+
+
+def test_the_same_people_are_known_by_their_ids(tmp_path: Path) -> None:
+    first = look(tmp_path, np.arange(N)).traits().sealed(KEY)
+    same = look(tmp_path, np.arange(N), 1 - PROTECTED).traits().sealed(KEY)
+    some = look(tmp_path, np.arange(N) + N // 2).traits().sealed(KEY)
+    others = look(tmp_path, np.arange(N) + N).traits().sealed(KEY)
+    assert shared(first, same)
+    assert "200 of their ids" in shared(first, some)
+    assert shared(first, others) == ""
