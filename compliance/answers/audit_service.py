@@ -140,6 +140,7 @@ def _answer(
     if isinstance(predictions, TableSums):
         digest, compared = table_digest(header, predictions.digest), None
     else:
+        assert not isinstance(header, audit.AuditTableRequest), "that is about sums"
         rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
         digest, compared = audit_digest(header, predictions), is_compared(rows_digest, case)
         if case.rows is not None:

@@ -270,18 +270,34 @@ def test_people_without_ids_of_their_own_are_refused(tmp_path: Path, people: str
     assert "column 'customer': a row has no id, or that of another" in deployment.log
 
 
-def test_the_same_people_have_no_second_budget(tmp_path: Path) -> None:
-    """Under another name, in another order, with another protected column and in a file of another kind."""
+@pytest.mark.parametrize("other", ["a database", "a file"])
+def test_the_same_people_have_no_second_budget(tmp_path: Path, other: str) -> None:
+    """Under another name, from somewhere else and with another protected column."""
     deployment = laid_out(tmp_path)
     with deployment.served():
         pass
     policy = tmp_path / "policy.toml"
     text = policy.read_text().replace("[data]", '[data]\nname = "others"')
-    text = text.replace("parquet:people/*.parquet", "duckdb:bank.duckdb").replace("\nid =", '\ntable = "people"\nid =')
+    if other == "a database":
+        text = text.replace("parquet:people/*.parquet", "duckdb:bank.duckdb").replace(
+            "\nid =", '\ntable = "people"\nid ='
+        )
+        told = "who is in which group is the same"
+    else:
+        half = tmp_path / "people" / "0.parquet"
+        text = (
+            text.partition("[tables")[0].replace("parquet:people/*.parquet", str(half)).replace('"group"', '"repaid"')
+        )
+        text = (
+            text.replace('label = "repaid"', 'label = "group"')
+            .replace('"1"', '"a"')
+            .replace('"a"\nlabel', '"1"\nlabel')
+        )
+        told = "30 of their ids are in both"
     policy.write_text(text)
     with deployment.started() as process:
         assert process.wait(60) == 2
-    assert "others" in deployment.log.splitlines()[-1]
+    assert told in deployment.log.splitlines()[-1]
 
 
 def test_a_check_tells_what_answers_are_worth(tmp_path: Path) -> None:
