@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import Entry, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen, ends_of
+from compliance.mechanisms.summed import SummedQuestion
 from compliance.noise.draw_log import DrawLog
 from compliance.noise.sampling import Noise, noise_for
 from compliance.records.engine import Tables, TableSums
@@ -164,6 +165,8 @@ class Case:
         )
 
     def _question(self, metric: str, predictions: NDArray[np.float64] | TableSums) -> Question:
+        if isinstance(predictions, TableSums):
+            return SummedQuestion.of(metric, predictions, self.records)
         return Question(metric, predictions, self.records)
 
     def probability_above(
@@ -177,7 +180,11 @@ class Case:
         _, _, _, low, high = _decode_answer(entry)
         asked = entry.request
         stratum = self._question(asked.metric, predictions).asked.strata[0]
-        values = itertools.chain.from_iterable(stratum.pieces())
+        values: Iterable[NDArray[np.float64] | tuple[int, float]]
+        if isinstance(predictions, TableSums):
+            values = [(stratum.people, variance) for variance in stratum.variances.tolist()]
+        else:
+            values = itertools.chain.from_iterable(stratum.pieces())
         return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 
     def expected(self, metric: str, models: int, epsilon: float) -> Expectation:

@@ -83,7 +83,7 @@ def within_range(low: NDArray[np.float64], high: NDArray[np.float64], metric: st
 def probabilities_above(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-    values: Iterable[NDArray[np.float64]],
+    values: Iterable[NDArray[np.float64] | tuple[int, float]],
     metric: str,
     threshold: float,
     mechanism: str,
@@ -94,8 +94,9 @@ def probabilities_above(
     ----------
     low, high : ndarray of float64
         The intervals at `LEVEL`, shape (m,), before any bounding.
-    values : iterable of ndarray of float64
-        What the metric averages for each model about its stratum, shape (people,) each, in [0, 1]; public.
+    values : iterable of ndarray of float64, or of (int, float)
+        What the metric averages for each model about its stratum, shape (people,) each, in [0, 1], or how many people
+        there are and the variance of that; public.
     metric : str
         A key of `fairwall.laws.metric.METRICS`.
     threshold : float
@@ -133,13 +134,14 @@ def probabilities_above(
     )
 
 
-def sampling_deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sampling_deviations(values: NDArray[np.float64] | tuple[int, float]) -> NDArray[np.float64]:
     """Return what the standard deviation of a test set's gap around the population's may be, by the share of a group.
 
     Parameters
     ----------
-    values : ndarray of float64
-        What is averaged, of everybody in the metric's stratum, shape (people,), in [0, 1]; public.
+    values : ndarray of float64, or (int, float)
+        What is averaged, of everybody in the metric's stratum, shape (people,), in [0, 1], or how many they are and its
+        variance; public.
 
     Returns
     -------
@@ -151,10 +153,10 @@ def sampling_deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     ValueError
         Without people.
     """
-    people = len(values)
+    people, variance = values if isinstance(values, tuple) else (len(values), float(values.var()) if len(values) else 0)
     if not people:
         raise ValueError("there must be people")
-    variance = (people * float(values.var()) + 0.25) / (people + 1)
+    variance = (people * variance + 0.25) / (people + 1)
     low, high = DEFAULT_SHARES.low, DEFAULT_SHARES.high
     shares = low + (high - low) * (np.arange(_SHARES) + 0.5) / _SHARES
     deviations: NDArray[np.float64] = np.sqrt(variance / (people * shares * (1 - shares)))

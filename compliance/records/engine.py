@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.same_people import Traits, traits_by_ids
+from fairwall.laws.cube import Coordinates
 from fairwall.laws.metric import Part, find_metric
 from fairwall.rpc import work
 from fairwall.rpc.errors import Refusal
@@ -77,17 +78,45 @@ class StratumSums:
     parts: tuple[int, ...]
     people: int
     n0: int = field(repr=False)
-    total: NDArray[np.float64]
+    totals: NDArray[np.float64]
     squares: NDArray[np.float64]
     least: NDArray[np.float64]
     most: NDArray[np.float64]
     sum0: NDArray[np.float64] = field(repr=False)
 
     @property
-    def variance(self) -> NDArray[np.float64]:
-        """Of values, over people."""
-        mean = self.total / self.people
-        return np.asarray(np.maximum(self.squares / self.people - mean**2, 0.0))
+    def variances(self) -> NDArray[np.float64]:
+        """The mean squares around the means, shape (k,)."""
+        return np.asarray(np.maximum(self.squares / self.people - (self.totals / self.people) ** 2, 0.0))
+
+    def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bound what so many people's values add up to, shape (k, last - first + 1); of decisions it is exact."""
+        people = np.arange(first, last + 1.0)
+        others = self.people - people
+        totals, least, most = (each[:, np.newaxis] for each in (self.totals, self.least, self.most))
+        return (
+            np.maximum(people * least, totals - others * most),
+            np.minimum(people * most, totals - others * least),
+        )
+
+    def coordinates(self, step: float) -> Coordinates:
+        """Return the values as coordinates, as of `fairwall.laws.cube.coordinates`; models alike have one each.
+
+        Nobody's score was rounded to whole steps before it was added up, and sums are instead. Of two sums that differ
+        by less than 1/h - 1 steps what is rounded differs by 1/h at most: scores are moved by (1 + 2h) times less.
+        """
+        centres, halves = (self.least + self.most) / 2, (self.most - self.least) / 2
+        kept = np.flatnonzero(halves > 0)
+        place = np.full(len(halves), -1, np.intp)
+        place[kept] = np.arange(len(kept))
+        sign = np.where(self.totals < centres * self.people, -1.0, 1.0) * (halves > 0)
+        whole = (self.least == 0) & (self.most == 1) & (self.squares == self.totals)
+        return Coordinates(centres, np.where(whole, halves, halves * (1 + 2 * step)), kept, place, sign, step)
+
+    def sums_of(self, told: Coordinates) -> NDArray[np.float64]:
+        """Add up each coordinate over the disadvantaged, shape (d,). Secret."""
+        sums = told.sign * (self.sum0 - told.centres * self.n0)
+        return np.asarray(sums[told.kept] / told.halves[told.kept])
 
 
 @dataclass(frozen=True)
@@ -115,6 +144,11 @@ class TableSums:
     n0: NDArray[np.int64] = field(repr=False)
     sum0: NDArray[np.float64] = field(repr=False)
     digest: bytes = field(repr=False)
+
+    @property
+    def models(self) -> int:
+        """How many models there are."""
+        return int(self.total.shape[1])
 
     def strata(self, metric: str) -> tuple[StratumSums, ...]:
         """Return what a metric's parts add up to in each of its strata, in their order."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from compliance.answers.audits import game_case, intervals_of, values_of
+from compliance.answers.charging import DEVELOPER
+from compliance.ledger.accountant import Budget
+from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Question
-from compliance.records.engine import Engine, People, Table, TableSums
+from compliance.records.engine import GRID, Engine, People, Table, TableSums
 from compliance.records.engine import duckdb as opened
 from compliance.records.people import Records
 from compliance.records.same_people import shared
@@ -54,21 +59,51 @@ def asked(folder: Path, values: np.ndarray, order: np.ndarray, name: str = "t", 
 def test_sums_are_those_of_the_arrays(tmp_path: Path, metric: str) -> None:
     values = DECISIONS if METRICS[metric].binary else np.vstack([DECISIONS, SCORES])
     question = Question(metric, values, Records(LABELS, PROTECTED, (metric,)))
-    exact = question.records.group_sums(metric, values)
+    exact = question.sums()
     for found, stratum in zip(
         asked(tmp_path, values, RNG.permutation(N)).strata(metric), question.asked.strata, strict=True
     ):
-        inside = stratum.inside
+        inside = np.concatenate(list(stratum.pieces()))
         assert (found.label, found.parts, found.people) == (stratum.label, stratum.parts, stratum.people)
         for told, own in (
-            (found.total, inside.sum(axis=1)),
+            (found.totals, inside.sum(axis=1)),
             (found.least, inside.min(axis=1)),
             (found.most, inside.max(axis=1)),
             (found.sum0, np.concatenate([exact[i].sum0 for i in stratum.parts])),
         ):
             assert told.tobytes() == own.tobytes()
-        assert found.variance == pytest.approx(inside.var(axis=1), abs=1e-12)
+        assert found.variances == pytest.approx(inside.var(axis=1), abs=1e-12)
         assert found.n0 == exact[stratum.parts[0]].n0
+
+
+@pytest.mark.parametrize("mechanism", ["cube", "counts"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_answers_are_those_of_the_arrays_bit_for_bit(tmp_path: Path, metric: str, mechanism: str) -> None:
+    sums = asked(tmp_path, DECISIONS, RNG.permutation(N))
+    told, above = [], []
+    for batch in (DECISIONS, sums):
+        records = Records(LABELS, PROTECTED, (metric,), 20)
+        case = game_case("d", records, MECHANISMS[mechanism], Budget(3.0), 0.0, 3, b"s" * 32)
+        entry = case.answer(DEVELOPER, "r", b"", metric, batch, 1.0)
+        again = case.answer(DEVELOPER, "s", b"", metric, batch, 2.0)  # with N0 as it was bought
+        ends = [end for each in (entry, again) for ends in intervals_of(each) for end in ends]
+        told.append([values_of(entry), values_of(again), *ends])
+        above.append(case.probability_above(entry, batch, 0.1))
+    for own, other in zip(*told, strict=True):
+        assert own.tobytes() == other.tobytes()
+    assert above[0] == pytest.approx(above[1], abs=1e-12, nan_ok=True)
+
+
+def test_one_person_moves_what_is_rounded_by_as_much_as_noise_hides(tmp_path: Path) -> None:
+    """Whichever score a person has: what differs in whole steps is at most 1/h, where nobody's score was rounded."""
+    values = np.vstack([SCORES, RNG.random((3, N)), np.where(SCORES > 0.9, 0.3, 1 / 3)])
+    (stratum,) = asked(tmp_path, values, RNG.permutation(N)).strata("sp")
+    for step in (2.0**-4, 2.0**-24):
+        told = stratum.coordinates(step)
+        steps = np.rint(stratum.sums_of(told) / step)
+        for person in np.flatnonzero(PROTECTED == 1):
+            turned = replace(stratum, n0=stratum.n0 + 1, sum0=stratum.sum0 + np.rint(values[:, person] * GRID) / GRID)
+            assert np.abs(np.rint(turned.sums_of(told) / step) - steps).max() <= 1 / step
 
 
 def test_a_digest_is_of_rows_whatever_their_order(tmp_path: Path) -> None:
