@@ -13,7 +13,7 @@ from compliance.answers.charging import DEVELOPER
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Question
-from compliance.records.engine import GRID, Engine, People, Table, TableSums
+from compliance.records.engine import GRID, Engine, People, StratumSums, Table, TableSums
 from compliance.records.engine import duckdb as opened
 from compliance.records.people import Records
 from compliance.records.same_people import shared
@@ -94,16 +94,18 @@ def test_answers_are_those_of_the_arrays_bit_for_bit(tmp_path: Path, metric: str
     assert above[0] == pytest.approx(above[1], abs=1e-12, nan_ok=True)
 
 
-def test_one_person_moves_what_is_rounded_by_as_much_as_noise_hides(tmp_path: Path) -> None:
-    """Whichever score a person has: what differs in whole steps is at most 1/h, where nobody's score was rounded."""
-    values = np.vstack([SCORES, RNG.random((3, N)), np.where(SCORES > 0.9, 0.3, 1 / 3)])
-    (stratum,) = asked(tmp_path, values, RNG.permutation(N)).strata("sp")
-    for step in (2.0**-4, 2.0**-24):
-        told = stratum.coordinates(step)
-        steps = np.rint(stratum.sums_of(told) / step)
-        for person in np.flatnonzero(PROTECTED == 1):
-            turned = replace(stratum, n0=stratum.n0 + 1, sum0=stratum.sum0 + np.rint(values[:, person] * GRID) / GRID)
-            assert np.abs(np.rint(turned.sums_of(told) / step) - steps).max() <= 1 / step
+def test_one_person_moves_what_is_rounded_by_as_much_as_noise_hides() -> None:
+    """At most 1/h steps, also where float64 errs by more than a sum is away from a half, and one more by twice that."""
+    step, n0, of = 2.0**-24, 10**7, 10**6
+    most = RNG.integers(1, 2**23, of) * 2 + 1
+    sum0 = np.rint(most * (n0 + RNG.uniform(2**22 - 1, 2**22, of)) / 2)
+    zeros, most, sum0 = np.zeros(of), most / GRID, sum0 / GRID
+    stratum = StratumSums(None, (0,), 2 * n0, n0, n0 * most, zeros, zeros, most, sum0)
+    told = stratum.coordinates(step)
+    for value in (zeros, most):
+        turned = replace(stratum, n0=n0 + 1, sum0=sum0 + value)
+        moved = np.rint(turned.sums_of(told) / step) - np.rint(stratum.sums_of(told) / step)
+        assert np.abs(moved).max() <= 1 / step
 
 
 def test_a_digest_is_of_rows_whatever_their_order(tmp_path: Path) -> None:
