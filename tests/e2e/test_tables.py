@@ -130,6 +130,20 @@ def test_a_table_s_answers_are_those_of_its_rows(audits: AuditClient) -> None:
     assert ((sp.low <= sp.gaps) & (sp.gaps <= sp.high)).all()
 
 
+def test_a_table_of_a_database_file_is_asked_about_there(tmp_path: Path) -> None:
+    deployment = laid_out(
+        tmp_path, "duckdb:bank.duckdb", **{'source = "parquet:good/*.parquet"': 'table = "main.good"'}
+    )
+    policy = tmp_path / "policy.toml"
+    policy.write_text(policy.read_text().replace('\nid = "customer"', '\nid = "customer"\ntable = "people"'))
+    with deployment.served(), deployment.client("alice") as audits:
+        answer = audits.ask_table("good", "sp", EPSILON, id="customer")
+        assert answer.gaps == pytest.approx([gap(scores, np.full(PEOPLE, True)) for scores in SCORES], abs=1e-4)
+        with duckdb.connect(tmp_path / "bank.duckdb") as engine:  # nobody else holds it meanwhile
+            engine.execute("UPDATE good SET m0 = NOT m0 WHERE customer = 1")
+        assert audits.ask_table("good", "sp", EPSILON, id="customer").gaps[0] != pytest.approx(answer.gaps[0], abs=1e-3)
+
+
 def test_a_repeat_is_free_until_a_row_has_changed(tmp_path: Path) -> None:
     deployment = laid_out(tmp_path)
     table = tmp_path / "good" / "0.parquet"
