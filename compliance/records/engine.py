@@ -70,8 +70,8 @@ class Table:
 class StratumSums:
     """What is known of a stratum's values, all models of one part after those of the other, each shape (k,).
 
-    Their total, sum of squares, least and most over `people` are public to who asks; how many of these are
-    disadvantaged, `n0`, and the total over those, `sum0`, are secret.
+    Their total, sum of squares, least and most over `people`, and whether all are decisions, are public to who asks;
+    how many of these are disadvantaged, `n0`, and the total over those, `sum0`, are secret.
     """
 
     label: int | None
@@ -82,6 +82,7 @@ class StratumSums:
     squares: NDArray[np.float64]
     least: NDArray[np.float64]
     most: NDArray[np.float64]
+    whole: NDArray[np.bool_]
     sum0: NDArray[np.float64] = field(repr=False)
 
     @property
@@ -110,8 +111,7 @@ class StratumSums:
         place = np.full(len(halves), -1, np.intp)
         place[kept] = np.arange(len(kept))
         sign = np.where(self.totals < centres * self.people, -1.0, 1.0) * (halves > 0)
-        whole = (self.least == 0) & (self.most == 1) & (self.squares == self.totals)
-        return Coordinates(centres, np.where(whole, halves, halves * (1 + 2 * step)), kept, place, sign, step)
+        return Coordinates(centres, np.where(self.whole, halves, halves * (1 + 2 * step)), kept, place, sign, step)
 
     def sums_of(self, told: Coordinates) -> NDArray[np.float64]:
         """Add up each coordinate over the disadvantaged, shape (d,). Secret."""
@@ -128,6 +128,8 @@ class TableSums:
     people : ndarray of int64, shape (2,)
     total, squares, least, most : ndarray of float64, shape (2, models)
         Of predictions over all people of the label: public to who asks.
+    whole : ndarray of bool, shape (2, models)
+        Whether all of these are 0 or 1: nothing between is its own square.
     n0 : ndarray of int64, shape (2,)
         How many of them are disadvantaged. Secret.
     sum0 : ndarray of float64, shape (2, models)
@@ -141,6 +143,7 @@ class TableSums:
     squares: NDArray[np.float64]
     least: NDArray[np.float64]
     most: NDArray[np.float64]
+    whole: NDArray[np.bool_]
     n0: NDArray[np.int64] = field(repr=False)
     sum0: NDArray[np.float64] = field(repr=False)
     digest: bytes = field(repr=False)
@@ -163,11 +166,11 @@ class TableSums:
         return tuple(strata)
 
     def _of_part(self, part: Part) -> tuple[NDArray[np.float64], ...]:
-        """Return total, squares, least, most and the disadvantaged's sum of a part's values, each shape (models,)."""
+        """Return total, squares, least, most, whole and the disadvantaged's sum of a part's values, shape (models,)."""
         told = []
         for label in (0, 1) if part.label is None else (part.label,):
-            total, squares, least, most, sum0 = (
-                of[label] for of in (self.total, self.squares, self.least, self.most, self.sum0)
+            total, squares, least, most, whole, sum0 = (
+                of[label] for of in (self.total, self.squares, self.least, self.most, self.whole, self.sum0)
             )
             n, n0 = self.people[label], self.n0[label]
             if label == 0 and part.value == "hit":
@@ -176,14 +179,14 @@ class TableSums:
                 total, squares, sum0 = n - total, n - 2 * total + squares, n0 - sum0
                 least, most = 1 - most, 1 - least
             if n:
-                told.append((total, squares, least, most, sum0))
-        joins = (np.add, np.add, np.minimum, np.maximum, np.add)
+                told.append((total, squares, least, most, whole, sum0))
+        joins = (np.add, np.add, np.minimum, np.maximum, np.logical_and, np.add)
         return tuple(join.reduce(each) for join, each in zip(joins, zip(*told, strict=True), strict=True))
 
     @property
     def are_decisions(self) -> bool:
-        """Whether every prediction is 0 or 1: nothing between is its own square."""
-        return bool((self.squares == self.total).all())
+        """Whether every prediction is 0 or 1."""
+        return bool(self.whole.all())
 
 
 @dataclass(frozen=True)
@@ -557,6 +560,10 @@ def _of_labels(rows: Sequence[Mapping[str, Any]], models: int) -> TableSums:
         decisions = {"sum": "sum", "square": "sum", "least": "min", "most": "max"}
         return int(row[f"{decisions[name]}{j}"]) * (GRID**2 if name == "square" else GRID)
 
+    def are_whole(label: int, j: int) -> bool:
+        of = [row for row in rows if row["y"] == label]
+        return sum(number(row, "square", j) for row in of) == GRID * sum(number(row, "sum", j) for row in of)
+
     def of_labels(name: str, join: Callable[[list[int]], int], groups: Collection[int] = (0, 1)) -> NDArray[np.float64]:
         chosen = [[row for row in rows if row["y"] == label and row["a"] in groups] for label in (0, 1)]
         told = [[join([number(row, name, j) for row in of] or [0]) for j in range(models)] for of in chosen]
@@ -571,6 +578,7 @@ def _of_labels(rows: Sequence[Mapping[str, Any]], models: int) -> TableSums:
         squares=of_labels("square", sum),
         least=of_labels("least", min),
         most=of_labels("most", max),
+        whole=np.array([[are_whole(label, j) for j in range(models)] for label in (0, 1)]),
         n0=people((0,)),
         sum0=of_labels("sum", sum, (0,)),
         digest=_digest(*(sum(int(row[f"digest{seed}"]) for row in rows) for seed in (1, 2))),

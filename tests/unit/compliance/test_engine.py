@@ -100,7 +100,7 @@ def test_one_person_moves_what_is_rounded_by_as_much_as_noise_hides() -> None:
     most = RNG.integers(1, 2**23, of) * 2 + 1
     sum0 = np.rint(most * (n0 + RNG.uniform(2**22 - 1, 2**22, of)) / 2)
     zeros, most, sum0 = np.zeros(of), most / GRID, sum0 / GRID
-    stratum = StratumSums(None, (0,), 2 * n0, n0, n0 * most, zeros, zeros, most, sum0)
+    stratum = StratumSums(None, (0,), 2 * n0, n0, n0 * most, zeros, zeros, most, zeros > 0, sum0)
     told = stratum.coordinates(step)
     for value in (zeros, most):
         turned = replace(stratum, n0=n0 + 1, sum0=sum0 + value)
