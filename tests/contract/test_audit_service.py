@@ -132,13 +132,13 @@ def by_hand(metric: str, predictions: Array, labels: Array, protected: Array) ->
 
 
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "abs_eo"])
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8, np.bool_])
 def test_an_exact_answer_is_the_gap_computed_by_hand(
     cases: dict[str, Case], audits: Audits, metric: str, kind: type
 ) -> None:
     cases["deal"] = open_case("exact", math.inf)
     rng = np.random.default_rng(1)
-    predictions = (rng.integers(0, 2, (3, 8)) if kind is np.uint8 else rng.random((3, 8))).astype(kind)
+    predictions = (rng.integers(0, 2, (3, 8)) if kind in (np.uint8, np.bool_) else rng.random((3, 8))).astype(kind)
     answer = ask(audits, "deal", "r", metric, predictions, math.inf)
     assert answer.gaps == pytest.approx(by_hand(metric, predictions.astype(float), LABELS, PROTECTED), abs=1e-15)
     assert (answer.epsilon_charged, answer.epsilon_remaining) == (math.inf, math.inf)
@@ -650,3 +650,16 @@ def test_no_number_of_an_answer_is_more_precise_than_the_terms_say(
         half = spacing(gaps, precision) / 2
         assert low == pytest.approx(np.maximum(gaps - half, -1), abs=1e-15)
         assert high == pytest.approx(np.minimum(gaps + half, 1), abs=1e-15)
+
+
+def test_the_same_numbers_of_any_type_are_the_same_request(audits: Audits, cases: dict[str, Case]) -> None:
+    cases["deal"] = open_case("laplace", 1.0)
+    rows = np.tile([[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0]], 2)
+
+    def sent(kind: Any, values: Array = rows) -> bytes:
+        return ask(audits, "deal", "r", "sp", values.astype(kind), 0.5).gaps.tobytes()
+
+    first = sent(np.float64)
+    assert {sent(kind) for kind in (np.bool_, np.uint8, np.float32)} == {first}
+    assert refusal(lambda: sent(np.bool_, rows[::-1])) == error.REASON_REQUEST_ID_REUSED
+    assert remaining(audits) == 0.5
