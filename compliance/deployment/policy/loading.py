@@ -77,13 +77,17 @@ class Data:
 
 def load_all(policies: Policies) -> list[Data]:
     """Read every data set of a deployment; what is wrong with one is raised as by `load` and `load_release`."""
+    import pyarrow as pa
+
     hidden = {column for each in policies.datasets.values() for column in each.hidden}
-    return [
+    found = [
         Data(each, *load(each), load_release(each), traits(each, hidden), policies.answers_a_day)
         if each.data.file is not None
         else by_reference(each, hidden, policies)
         for each in policies.datasets.values()
     ]
+    pa.default_memory_pool().release_unused()  # which keeps what tables have taken
+    return found
 
 
 def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:

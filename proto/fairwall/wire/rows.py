@@ -95,7 +95,7 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     RowsError
         As of `ids_of`.
     """
-    written = _as_array(values)
+    written = as_array(values)
     if written is None:
         ids = ids_of(listed(values))
         return ids, order_of(ids)
@@ -107,8 +107,8 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     return written, order
 
 
-def _as_array(values: Any) -> NDArray[np.bytes_] | None:
-    """Write ids up to the first row without one; None where they have to be written one by one."""
+def as_array(values: Any) -> NDArray[np.bytes_] | None:
+    """Write ids as `ordered_ids` does, up to the first row without one; None where they are written one by one."""
     if getattr(getattr(values, "dtype", None), "kind", "") in ("i", "u"):  # NumPy's, and those of pandas
         array = np.asarray(values)
         return _digits(array) if array.dtype.kind in "iu" and array.ndim == 1 and array.size else None
