@@ -82,7 +82,10 @@ class Question:
 
     def sums_of_coordinates(self, stratum: Stratum, told: Coordinates) -> NDArray[np.float64]:
         """Add up each coordinate of a stratum over the disadvantaged, shape (d,). Secret."""
-        return self.sums_of_steps(stratum, told.pieces(stratum.pieces())) * told.step
+        if not stratum.are_decisions:
+            return self.sums_of_steps(stratum, told.pieces(stratum.pieces())) * told.step
+        n0, sums = self.records.disadvantaged_among(stratum.members, stratum.values)
+        return (told.sign * (sums - told.centres * n0))[told.kept] / told.halves[told.kept]
 
     def sums_of_steps(self, stratum: Stratum, pieces: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Add up over the disadvantaged what each member counts, in pieces of some rows, (r, people) each. Secret."""

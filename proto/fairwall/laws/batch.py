@@ -13,10 +13,11 @@ from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
+from blake3 import blake3
 from numpy.typing import NDArray
 
 from fairwall.laws.cells import Cuts, cut, least_among, part_of
-from fairwall.laws.cube import Coordinates, coordinates
+from fairwall.laws.cube import Coordinates, coordinates, told_apart
 from fairwall.laws.metric import find_metric
 from fairwall.laws.values import AT_ONCE, Values, possible_sums, sums_over, values_of
 from fairwall.rpc.memory import part
@@ -78,22 +79,29 @@ class Stratum:
         """The members' values, shape (k, people): of few alone, who fit into memory."""
         return np.concatenate(list(self.pieces()))
 
+    @property
+    def are_decisions(self) -> bool:
+        """Whether each value is 0 or 1, and is counted rather than looked at."""
+        return all(values.are_decisions for values in self.values)
+
     @cached_property
     def _told(self) -> NDArray[np.float64]:
-        return np.concatenate(
-            [[piece.mean(axis=1), piece.var(axis=1), piece.min(axis=1), piece.max(axis=1)] for piece in self.pieces()],
-            axis=1,
-        )
+        """Means, least and most of each row."""
+        if self.are_decisions:
+            members = np.count_nonzero(self.members)
+            return np.stack([self.totals / members, self.totals == members, self.totals > 0])
+        pieces = ([piece.mean(axis=1), piece.min(axis=1), piece.max(axis=1)] for piece in self.pieces())
+        return np.concatenate(list(pieces), axis=1)
 
     @property
     def means(self) -> NDArray[np.float64]:
         """The means of the members' values, shape (k,)."""
         return np.asarray(self._told[0])
 
-    @property
+    @cached_property
     def variances(self) -> NDArray[np.float64]:
         """The mean squares around the means, shape (k,)."""
-        return np.asarray(self._told[1])
+        return np.concatenate([piece.var(axis=1) for piece in self.pieces()])
 
     @cached_property
     def totals(self) -> NDArray[np.float64]:
@@ -102,11 +110,23 @@ class Stratum:
 
     def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return between what so many members' values add up: `fairwall.laws.values.possible_sums`."""
-        return possible_sums(self.pieces(), first, last)
+        if not self.are_decisions:
+            return possible_sums(self.pieces(), first, last)
+        totals, people = self.totals[:, np.newaxis], np.arange(first, last + 1.0)
+        return np.maximum(0.0, totals - (self.people - people)), np.minimum(people, totals)
 
     def coordinates(self, step: float) -> Coordinates:
         """Return the values as coordinates that one person moves by at most 1: `fairwall.laws.cube.coordinates`."""
-        return coordinates(self.pieces(), step)
+        if not self.are_decisions:
+            return coordinates(self.pieces(), step)
+        first, decisions = int(np.argmax(self.members)), (each for values in self.values for each in values.decisions())
+        signs, keys = np.zeros(self.rows), list[bytes]()
+        for row, (total, decided) in enumerate(zip(self.totals, decisions, strict=True)):
+            # Of decisions that mirror one another, as there.
+            signs[row] = np.sign(2 * total - np.count_nonzero(self.members)) or 2.0 * decided[first] - 1
+            keys.append(blake3(((decided == (signs[row] > 0)) & self.members).data.cast("B")).digest())
+        _, least, most = self._told
+        return told_apart(least, most, signs, keys, step)
 
     @cached_property
     def ordered(self) -> NDArray[np.float64]:
@@ -119,7 +139,7 @@ class Stratum:
 
         They are times the root of how many each stands for, so that sums of squares are those of all of these.
         """
-        means, _, least, most = self._told
+        means, least, most = self._told
         centred: NDArray[np.float64] = values - means[:, np.newaxis]
         # What is the same for everybody has no gap but by rounding.
         centred[least == most] = 0.0

@@ -79,7 +79,7 @@ coins of whole odds (2 T_k + 1) / (c (k+j)), j = 1..d, c = max(2L, 2g+1): probab
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -225,8 +225,7 @@ def coordinates(pieces: Iterable[NDArray[np.float64]], step: float) -> Coordinat
 
     They come in pieces of some rows, shape (r, n), k in all. The step is h: a power of two, at most 1.
     """
-    seen: dict[bytes, int] = {}
-    about, kept, place = list[NDArray[np.float64]](), list[int](), list[int]()
+    about, keys = list[NDArray[np.float64]](), list[bytes]()
     for values in pieces:
         least, most = values.min(axis=1), values.max(axis=1)
         centres, halves, signs = (least + most) / 2, (most - least) / 2, np.zeros(len(values))
@@ -237,17 +236,33 @@ def coordinates(pieces: Iterable[NDArray[np.float64]], step: float) -> Coordinat
         first = steps[np.arange(len(steps)), np.argmax(steps != 0, axis=1)]
         more = steps.sum(axis=1)
         signs[telling] = np.sign(np.where(more == 0, first, more))
-        of_piece = np.full(len(values), -1)
-        for row, told, sign in zip(telling.tolist(), steps, signs[telling], strict=True):
-            # By a digest: rows compare as one thing each. Adding 0.0 takes the sign from zeros.
-            key = blake3((sign * told + 0.0).data.cast("B")).digest()
-            of_piece[row] = seen.setdefault(key, len(seen))
-            if of_piece[row] == len(kept):
-                kept.append(len(place) + row)
-        place += of_piece.tolist()
-        about.append(np.stack([centres, halves, signs]))
-    centres, halves, signs = np.concatenate(about, axis=1)
-    return Coordinates(centres, halves, np.array(kept, np.intp), np.array(place, np.intp), signs, step)
+        # By a digest: rows compare as one thing each. Adding 0.0 takes the sign from zeros.
+        own = (
+            blake3((sign * told + 0.0).data.cast("B")).digest()
+            for sign, told in zip(signs[telling], steps, strict=True)
+        )
+        keys += [next(own) if half > 0 else b"" for half in halves]
+        about.append(np.stack([least, most, signs]))
+    least, most, signs = np.concatenate(about, axis=1)
+    return told_apart(least, most, signs, keys, step)
+
+
+def told_apart(
+    least: NDArray[np.float64],
+    most: NDArray[np.float64],
+    signs: NDArray[np.float64],
+    keys: Sequence[bytes],
+    step: float,
+) -> Coordinates:
+    """Give models their coordinates, by the ends of their values and a key that those have in common who share one."""
+    centres, halves = (least + most) / 2, (most - least) / 2
+    seen: dict[bytes, int] = {}
+    place, kept = np.full(len(keys), -1, np.intp), list[int]()
+    for row in np.flatnonzero(halves > 0).tolist():
+        place[row] = seen.setdefault(keys[row], len(seen))
+        if place[row] == len(kept):
+            kept.append(row)
+    return Coordinates(centres, halves, np.array(kept, np.intp), place, np.where(halves > 0, signs, 0.0), step)
 
 
 def _steps(

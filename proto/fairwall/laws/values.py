@@ -54,6 +54,20 @@ class Values:
         """How many models there are."""
         return len(self.predictions)
 
+    @property
+    def are_decisions(self) -> bool:
+        """Whether each number is 0 or 1, and can be counted."""
+        return self.predictions.dtype == np.bool_
+
+    def decisions(self) -> Iterator[NDArray[np.bool_]]:
+        """Give everybody's decisions, shape (n,), one model after another."""
+        for model in self.predictions:
+            if self.value == "prediction" or self.labels is None:
+                yield model
+            else:
+                yield model & (self.labels == 1) if self.value == "hit" else model == (self.labels == 1)
+            let_go(model)
+
     def of(self, models: slice, people: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.float64]:
         """Return the numbers of some people for some models: as float64, in C order."""
         numbers = np.ascontiguousarray(part(self.predictions, models, people), np.float64)
@@ -129,8 +143,10 @@ def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDAr
 
     The members have the shape (n,); m models' predictions, or other numbers in [0, 1], (m, n); sums (m,).
     """
-    chosen = np.flatnonzero(members)
     values = values if isinstance(values, Values) else Values(values)
+    if values.are_decisions:  # whole numbers add up to the same in any order
+        return np.array([np.count_nonzero(decided & members) for decided in values.decisions()], np.float64)
+    chosen = np.flatnonzero(members)
     total = np.empty(len(values))
     if values.predictions.size < _LARGE:
         _add_up(chosen, values, 0, len(values), total)
