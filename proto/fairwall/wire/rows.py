@@ -26,6 +26,8 @@ _AT_ONCE = 1 << 16
 """So many rows are looked at together, which bounds what that takes beside them."""
 _WIDEST = 64
 """The longest text, in bytes, that an array sets room aside for in each of its rows."""
+_DIGITS = 17
+"""So many digits, times 32, are an integer of 64 bits."""
 
 # fmt: off
 _MISSING = frozenset((
@@ -99,7 +101,7 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     if written is None:
         ids = ids_of(listed(values))
         return ids, order_of(ids)
-    order = np.argsort(written, kind="stable")
+    order = np.argsort(_ranked(written, _integers(values)), kind="stable")
     if (twice := _first_twice(written, order)) is not None:
         raise RowsError("row {} has the id of row {}; ids must be unique".format(*twice))
     if len(written) < len(values):
@@ -109,20 +111,32 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
 
 def as_array(values: Any) -> NDArray[np.bytes_] | None:
     """Write ids as `ordered_ids` does, up to the first row without one; None where they are written one by one."""
+    if (numbers := _integers(values)) is not None:
+        return numbers.astype(f"S{max(len(str(numbers.min())), len(str(numbers.max())))}")
+    column = _arrow(values)
+    return _of_text(column) if column is not None and len(column) and "string" in str(column.type) else None
+
+
+def _integers(values: Any) -> NDArray[np.integer] | None:
+    """Take integers out of an array, or out of an Arrow column without nulls; None of all else."""
     if getattr(getattr(values, "dtype", None), "kind", "") in ("i", "u"):  # NumPy's, and those of pandas
         array = np.asarray(values)
-        return _digits(array) if array.dtype.kind in "iu" and array.ndim == 1 and array.size else None
+        return array if array.dtype.kind in "iu" and array.ndim == 1 and array.size else None
     column = _arrow(values)
-    if column is None or not len(column):
+    if column is None or not len(column) or "int" not in str(column.type) or column.null_count:
         return None
-    if str(column.type).startswith(("int", "uint")):
-        return None if column.null_count else _digits(np.concatenate([*map(by_dlpack, column.iterchunks())]))
-    return None if str(column.type).startswith(("float", "double")) else _of_text(column)
+    return np.concatenate([*map(by_dlpack, column.iterchunks())])
 
 
-def _digits(numbers: NDArray[np.integer]) -> NDArray[np.bytes_]:
-    width = max(len(str(numbers.min())), len(str(numbers.max())))
-    return numbers.astype(f"S{width}")
+def _ranked(written: NDArray[np.bytes_], numbers: NDArray[np.integer] | None) -> NDArray[Any]:
+    """Return numbers in the order of ids that are integers, which are sorted in a third of the time; else the ids."""
+    width = written.itemsize
+    if numbers is None or width > _DIGITS or numbers.min() < 0:
+        return written
+    tens = 10 ** np.arange(width, dtype=np.int64)
+    lengths = np.maximum(np.searchsorted(tens, numbers, side="right"), 1)
+    # As if all had as many digits; of those that then are one the shorter comes first.
+    return np.asarray(numbers.astype(np.int64) * tens[width - lengths] * 32 + lengths)
 
 
 def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
