@@ -101,8 +101,9 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     if written is None:
         ids = ids_of(listed(values))
         return ids, order_of(ids)
-    order = np.argsort(_ranked(written, _integers(values)), kind="stable")
-    if (twice := _first_twice(written, order)) is not None:
+    ranked = _ranked(written, _integers(values))
+    order = np.argsort(ranked)
+    if _first_twice(ranked, order) is not None and (twice := _first_twice(ranked, np.argsort(ranked, kind="stable"))):
         raise RowsError("row {} has the id of row {}; ids must be unique".format(*twice))
     if len(written) < len(values):
         raise RowsError(f"row {len(written) + 1} has no id")
@@ -134,6 +135,8 @@ def _ranked(written: NDArray[np.bytes_], numbers: NDArray[np.integer] | None) ->
     if numbers is None or width > _DIGITS or numbers.min() < 0:
         return written
     tens = 10 ** np.arange(width, dtype=np.int64)
+    if numbers.min() >= tens[-1]:
+        return numbers
     lengths = np.maximum(np.searchsorted(tens, numbers, side="right"), 1)
     # As if all had as many digits; of those that then are one the shorter comes first.
     return np.asarray(numbers.astype(np.int64) * tens[width - lengths] * 32 + lengths)
@@ -170,7 +173,7 @@ def _pieces(column: pa.ChunkedArray) -> Iterator[pa.Array]:
         yield from (chunk.slice(start, _AT_ONCE) for start in range(0, len(chunk), _AT_ONCE))
 
 
-def _first_twice(ids: NDArray[np.bytes_], order: NDArray[np.intp]) -> tuple[int, int] | None:
+def _first_twice(ids: NDArray[Any], order: NDArray[np.intp]) -> tuple[int, int] | None:
     """Find the first row with an earlier row's id, and that row, from 1; rows of one id stand in the order of rows."""
     found: list[tuple[int, int]] = []
     for start in range(0, len(order), _AT_ONCE):
