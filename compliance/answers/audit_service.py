@@ -24,7 +24,7 @@ from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS
 from fairwall.laws.values import are_decisions
-from fairwall.rpc import arrays, journal, uploads, work
+from fairwall.rpc import arrays, journal, quota, uploads, work
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.rpc.memory import let_go
@@ -124,6 +124,7 @@ class AuditService(AuditServiceServicer):
             raise Refusal(error_pb2.REASON_TABLE_UNKNOWN)
         developer, columns = developer_of(context), request.models
         sums = case.tables.sums(developer, request.table, request.id_column, columns, case.queries_max)
+        quota.weigh(8 * sums.models * case.people)
         if METRICS[metric].binary and not sums.are_decisions:
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
         return audit.AuditTableResponse(answer=_answer(case, request, metric, sums, context))
@@ -345,6 +346,7 @@ def received(
     _check_rows(header.rows_digest, case)
     _check_size(shape[0], case)
     limit = 8 * case.queries_max * case.people
+    quota.weigh(8 * shape[0] * shape[1] - arrays.size_of(header.predictions))
     return uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
 
 

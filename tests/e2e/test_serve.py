@@ -411,7 +411,8 @@ def test_a_developer_has_no_more_of_the_service_than_its_share_of_a_day(own: Pat
         for _ in range(4):
             alice.terms()
         with running.client("carol") as carol:
-            answer = carol.ask(PREDICTIONS, "sp", 0.5, request_id="first")  # 1,600 bytes and a little
+            # 1,600 bytes and a little as float64, of which they take 25 on their way.
+            answer = carol.ask(PREDICTIONS, "sp", 0.5, request_id="first")
             assert answer.epsilon_charged == 0.5
             assert refusal(lambda: carol.ask(PREDICTIONS, "sp", 0.5))[0] == "QUOTA_EXHAUSTED"
             assert refusal(carol.terms)[0] == "QUOTA_EXHAUSTED"

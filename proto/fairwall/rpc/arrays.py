@@ -38,6 +38,14 @@ def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
     return array_pb2.ArrayHeader(element_type=array_pb2.ElementType.Name(code), shape=array.shape)
 
 
+def size_of(header: array_pb2.ArrayHeader) -> int:
+    """Return how many bytes follow a header; 0 of an element type that is unknown."""
+    dtype, shape = _TYPES.get(header.element_type), tuple(header.shape)
+    if dtype is None:
+        return 0
+    return prod(_packed(shape)) if dtype == np.bool_ else prod(shape) * dtype.itemsize
+
+
 def chunks_of(array: NDArray[np.generic]) -> Iterator[bytes]:
     """Cut an array's bytes into chunks of ``CHUNK_BYTES``, the last one shorter; an empty array has none."""
     return map(bytes, pieces_of(array))
@@ -88,7 +96,7 @@ class ArrivingArray:
         if len(header.shape) > 2:
             raise ArrayError("more than 2 axes")
         self._shape = tuple(int(length) for length in header.shape)
-        size = prod(self._shape) * dtype.itemsize if dtype != np.bool_ else prod(_packed(self._shape))
+        size = size_of(header)
         if size > limit_bytes or any(length >> 32 for length in self._shape):
             raise ArrayError("larger than the receiver accepts")
         self._dtype = dtype

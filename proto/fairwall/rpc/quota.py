@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from fairwall.rpc.errors import Refusal
@@ -21,7 +24,7 @@ class Quota:
     calls : int
         Answered or refused; those for which there is no room are not counted.
     bytes : int
-        Of messages, both ways.
+        Of messages, both ways; predictions count as float64, whatever they travel as.
     """
 
     calls: int = 100_000
@@ -59,10 +62,14 @@ class Meter:
 
     def received(self, data: bytes) -> bytes:
         """Count a message that came in, and pass it on; Refusal as `call`."""
-        with self._lock:
-            self._bytes += len(data)
-            self._check()
+        self.weigh(len(data))
         return data
+
+    def weigh(self, size: int) -> None:
+        """Count so many bytes; Refusal as `call`."""
+        with self._lock:
+            self._bytes += size
+            self._check()
 
     def sent(self, data: bytes) -> bytes:
         """Count a message that goes out, and pass it on: an answer that was paid for is given."""
@@ -73,3 +80,22 @@ class Meter:
     def _check(self) -> None:
         if self._calls > self._quota.calls or self._bytes > self._quota.bytes:
             raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
+
+
+_metered: ContextVar[Meter | None] = ContextVar("metered", default=None)
+
+
+@contextmanager
+def metered(meter: Meter) -> Iterator[None]:
+    """Let what is counted in this context count for a meter."""
+    token = _metered.set(meter)
+    try:
+        yield
+    finally:
+        _metered.reset(token)
+
+
+def weigh(size: int) -> None:
+    """Count so many bytes for the call that is being answered, as `Meter.weigh`; nothing where none is counted."""
+    if (meter := _metered.get()) is not None:
+        meter.weigh(size)

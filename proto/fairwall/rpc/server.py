@@ -28,7 +28,7 @@ from fairwall.rpc.access import CALLERS
 from fairwall.rpc.channel import PING_SECONDS
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify, unusable
-from fairwall.rpc.quota import Meter, Quota
+from fairwall.rpc.quota import Meter, Quota, metered
 from fairwall.rpc.recorder import RecordedCall, Recorder, message_type
 from fairwall.rpc.revoked import Revoked, RevokedError
 from fairwall.wire.v1 import error_pb2
@@ -328,7 +328,7 @@ class _Gate(grpc.ServerInterceptor):
             if place.meter is None:
                 yield None
                 return
-            with work.working(place.turn):
+            with work.working(place.turn), metered(place.meter):
                 place.meter.call()
                 yield place.meter
         finally:
