@@ -25,8 +25,8 @@ from fairwall.rpc.memory import part
 FEW = 2**16
 """About so many people predict the errors of very many; most of them are not whom cells are cut by."""
 
-_RAREST = 2**12
-"""How many of them have the rarer label at least."""
+_RAREST, _MANY, _SOME = 2**12, 2**20, 64
+"""How many of them have the rarer label at least; if that takes more than so many, it is some at least."""
 
 _Arguments = ParamSpec("_Arguments")
 _Found = TypeVar("_Found")
@@ -217,8 +217,8 @@ class AskedBatch:
         """
         people = len(self.labels)
         least = min((int(count) for count in np.bincount(self.labels) if count), default=0)
-        many = max(FEW, math.ceil(_RAREST * people / max(least, 1)))
-        if people <= 2 * many:
+        many = max(FEW, min(math.ceil(_RAREST * people / max(least, 1)), _MANY))
+        if people <= 2 * many or least * many < _SOME * people:
             return self
         drawn = part_of(people, many)
         of_few = np.ascontiguousarray(part(self.predictions, slice(None), drawn)), self.labels[drawn], self.metrics

@@ -200,6 +200,16 @@ def test_a_part_of_people_is_not_taken_where_a_label_is_too_rare() -> None:
     assert few.few is few
 
 
+@pytest.mark.parametrize(("rare", "drawn"), [(700, True), (300, False)])
+def test_a_rare_label_of_very_many_is_drawn_as_far_as_it_is_some(rare: int, drawn: bool) -> None:
+    rows, labels = np.zeros((1, 6_000_000), np.bool_), np.zeros(6_000_000, np.uint8)
+    labels[:rare] = 1
+    batch = AskedBatch("eo", rows, labels, ("eo",))
+    assert (batch.few is not batch) == drawn
+    if drawn:
+        assert batch.few.people == pytest.approx(rare, rel=0.4)
+
+
 def test_what_is_revealed_of_very_many_is_a_matter_of_all() -> None:
     """Models that differ about people whom the part lacks have noise of their own."""
     people, models = 150_000, 40
