@@ -51,6 +51,7 @@ def folders_of(place: DeploymentSection) -> list[Path]:
 def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
     """Set budgets and each developer's shares as the policy says, and record it; all of it, or nothing."""
     data_key = ledger.derived_key("data")
+    alone = len(data) == 1 and data[0].policy.release is None
     accounts: list[Account] = []
     served: list[Served] = []
     shares: list[tuple[str, str, float, float]] = []
@@ -58,7 +59,8 @@ def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
         name, developers, audited = each.policy.data_name, each.policy.developers, each.policy.budget
         budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
         whose, whose_released = each.traits
-        bound = each.fingerprint(data_key) + whose.sealed(data_key)
+        # A ledger that is not begun yet has nobody to compare people with but those of other data sets.
+        bound = each.fingerprint(data_key) + (b"" if alone and not data_key else whose.sealed(data_key))
         accounts.append(Account(name, Neighbours.A_FLIP, budget, bound))
         served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
         shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]

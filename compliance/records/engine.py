@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.same_people import Traits, traits_by_ids
+from fairwall.errors import UserError
 from fairwall.laws.cube import Coordinates
 from fairwall.laws.metric import Part, find_metric
 from fairwall.rpc import work
@@ -51,7 +52,7 @@ _Cell = tuple[int, int]
 """A label, and 1 for the advantaged group, 0 for the other."""
 
 
-class EngineError(Exception):
+class EngineError(UserError):
     """People who cannot be audited where they are. The text is one line, without anybody's value."""
 
 

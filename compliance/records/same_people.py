@@ -55,7 +55,7 @@ _ROWS_MIN = 16
 _COUNTS = 20
 """So many counts do not agree by chance: one does in less than half of all cases."""
 
-_MANY, _KINDS = 1 << 20, 1 << 18
+_MANY = 1 << 18
 """Of so many ids each is compared, and each of so many values of a column has a digest of its own."""
 
 _BYTES = 1 << 28
@@ -240,7 +240,7 @@ def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
         if pa.types.is_integer(values.type) and not values.null_count:
             return _of_integers(np.concatenate([*map(by_dlpack, values.iterchunks())]))
         coded = values.combine_chunks().dictionary_encode(null_encoding="encode")
-        if len(coded.dictionary) > _KINDS:
+        if len(coded.dictionary) > _MANY:
             return None
         distinct = [b"" if value is None else value_of(value) for value in coded.dictionary.to_pylist()]
     except (pa.ArrowException, NotImplementedError):
@@ -258,7 +258,7 @@ def _of_integers(numbers: NDArray[np.integer]) -> NDArray[np.uint64] | None:
     distinct = np.unique(numbers)
     if _only_count(distinct.astype(np.float64), len(numbers)):
         return None
-    if len(distinct) > _KINDS:
+    if len(distinct) > _MANY:
         return _mixed(numbers.astype(np.float64).view(np.uint64))
     written = [b"\1" + struct.pack("<d", float(number)) for number in distinct.tolist()]
     hashes = np.frombuffer(b"".join(map(_short, written)), "<u8").astype(np.uint64)

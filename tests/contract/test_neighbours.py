@@ -35,8 +35,8 @@ from tests.twins.leaks import LEAKS
 METHODS = {path.rpartition("/")[2] for path in CALLERS if path.startswith("/fairwall.compliance.")} - {"SumByGroup"}
 """All but what belongs to a game alone."""
 
-REFUSING = {"AuditModels", "HandModel", "Tabulate"}
-"""Those that no deployment answers: it has no features, takes no model and has no study's table."""
+REFUSING = {"AuditModels", "AuditTable", "HandModel", "Tabulate"}
+"""Those that these deployments do not answer: they have no features, no engine and no study's table, take no model."""
 
 LAWS = {
     *("laplace", "gaussian", "cauchy", "cube", "bernoulli", "bernoulli_exp", "integers", "permutation"),
@@ -46,7 +46,7 @@ REASONS = {
     *("CALLER_NOT_ALLOWED", "DEAL_UNKNOWN", "REQUEST_MALFORMED", "REQUEST_ID_INVALID", "REQUEST_ID_REUSED"),
     *("METRIC_UNKNOWN", "METRIC_NOT_ALLOWED", "EPSILON_INVALID", "QUERIES_OUT_OF_RANGE"),
     *("PREDICTIONS_SHAPE", "PREDICTIONS_NOT_FINITE", "PREDICTIONS_OUT_OF_RANGE", "PREDICTIONS_NOT_BINARY"),
-    *("ROWS_DIFFER", "NO_FEATURES", "BUDGET_EXHAUSTED", "QUOTA_EXHAUSTED"),
+    *("ROWS_DIFFER", "NO_FEATURES", "TABLE_UNKNOWN", "BUDGET_EXHAUSTED", "QUOTA_EXHAUSTED"),
 }
 
 TOGETHER = 20

@@ -370,6 +370,8 @@ def _unfit(rng: np.random.Generator, policy: dict[str, Any], people: Table, who:
             request_id=f"{name} models", deal_id=NAME, metric=metric, epsilon=0.1, models=1
         )
         world.call(caller, "AuditModels", models)
+        table = audit.AuditTableRequest(request_id=f"{name} table", deal_id=NAME, metric=metric, epsilon=0.1, table="t")
+        world.call(caller, "AuditTable", table)
         world.call(caller, "HandModel", release.HandModelRequest(header=release.ModelHeader(deal_id=NAME)))
         world.call(caller, "Tabulate", release.TabulateRequest(request_id=name, deal_id=NAME, epsilon=0.1))
 

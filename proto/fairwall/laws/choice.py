@@ -142,7 +142,7 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
         names.append(RESPONSE)
     if allowance.reveals(batch, _COUNTS) <= limit.accuracy or not allowance.binds():
         names.append(_COUNTS)
-    cubes = (_CUBE.removesuffix(SHRUNK), *([LOW_RANK] if batch.few is batch else []))
+    cubes = (_CUBE.removesuffix(SHRUNK), *([LOW_RANK] if _may_be_split(batch) else []))
     names += [each for each in cubes if _is_within(batch, each, allowance)]
     spent = allowance.epsilon, allowance.delta, limit.shares
     widths = {each: half_widths(batch.few, each, *spent) for each in names}
@@ -172,7 +172,7 @@ def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
     errors = {CELLS: math.inf}
     if may_be_cells:
         errors[CELLS] = predicted(batch.few, allowance.epsilon, allowance.limit)
-    if batch.few is batch and _is_within(batch, LOW_RANK, allowance):  # of very many the noise is next to nothing
+    if _may_be_split(batch) and _is_within(batch, LOW_RANK, allowance):
         errors[LOW_RANK] = _error_of_noise(batch, LOW_RANK, allowance, shrinks=False)
     if _is_within(batch, _CUBE.removesuffix(SHRUNK), allowance):
         error, unshrunk = (_error_of_noise(batch, _CUBE, allowance, shrinks=each) for each in (True, False))
@@ -185,6 +185,11 @@ def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
 def _may_be_cells(batch: AskedBatch) -> bool:
     """Say whether a batch has as many different models as cells answer."""
     return len({model.tobytes() for model in batch.few.predictions}) >= CELLS_FROM
+
+
+def _may_be_split(batch: AskedBatch) -> bool:
+    """Say whether a batch is small enough to be held several times, as two cubes do; of more the noise is little."""
+    return batch.few is batch or batch.predictions.size <= _SPLIT
 
 
 @kept
@@ -240,6 +245,9 @@ def _size(law: Law) -> float:
     """Return the deviation of Gaussian noise of the same median."""
     return law.median_abs() / _MEDIAN
 
+
+_SPLIT = 2**23
+"""Predictions of a batch that two cubes answer."""
 
 _AS_NARROW = 0.05
 """A logarithm: a twentieth wider is as narrow."""

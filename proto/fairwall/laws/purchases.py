@@ -22,6 +22,7 @@ from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_w
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.posterior import SHARE, Free, Seen, directions_of, predicted_error, structures, variances_told
 from fairwall.laws.residuals import CROWDS, STEPS, Residual, besides_cells, expected, leading
+from fairwall.laws.values import AT_ONCE
 
 EPSILON = "cells.epsilon"
 """The fact: the epsilon of each purchase, shape (purchases,)."""
@@ -88,6 +89,8 @@ class Planned:
         What is measured besides.
     error : float
         What is expected of a gap.
+    cells : ndarray of intp or None
+        Each one's cell, shape (people,), of those who were not cut themselves.
     """
 
     people: NDArray[np.intp]
@@ -96,6 +99,12 @@ class Planned:
     scale: float
     residual: Residual | None
     error: float
+    cells: NDArray[np.intp] | None = None
+
+    @property
+    def cell_of(self) -> NDArray[np.intp]:
+        """Each one's cell, 0 .. `count` - 1, shape (people,)."""
+        return self.cuts.cell_of(self.count) if self.cells is None else self.cells
 
 
 @kept
@@ -104,10 +113,11 @@ def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[Pla
 
     No more cells than reveal what the limit allows. ValueError for an epsilon that is not finite and above 0.
 
-    Of very many people it is planned about a part of them, who are `Planned.people`, what all would buy.
+    Of very many people it is planned about a part of them what all would buy.
     """
     if batch.few is not batch:
-        return plan(batch.few, epsilon, limit)
+        least, of_few = least_people_within(epsilon, limit), plan(batch.few, epsilon, limit)
+        return [_of_all(batch, each, people, least) for each, people in zip(of_few, batch.split, strict=True)]
     means = batch.of(np.arange(len(batch.labels))).mean(axis=1)
     found = []
     for people, cuts in batch.cuts(least_people_within(epsilon, limit)):
@@ -134,18 +144,32 @@ def plan_among(
     most = cells_within(n, epsilon, limit, besides=True)
     hides, residual = besides_cells(values, cuts.cell_of(count), epsilon, error, crowd, stands_for)
     whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
-    # Of very many who are cut as a part of them is, nothing is measured besides.
-    if residual is None or not most or stands_for != 1:
+    if residual is None or not most:
         return whole
     # With less of epsilon, or fewer that may be, there are other cells, which leave something else.
     scale = least_scale(epsilon, residual.scale)
     count, error = best_count(values, cuts, scale, offset, most, stands_for)
-    weights = leading(values, cuts.cell_of(count), crowd)
+    weights = leading(lambda: [(slice(None), values)], cuts.cell_of(count), crowd)
     if weights is None:
         return whole
     residual = replace(residual, weights=weights)
     measured = Planned(people, cuts, count, scale, residual, math.hypot(error, residual.error))
     return min(whole, measured, key=lambda each: each.error)
+
+
+def _of_all(batch: AskedBatch, planned: Planned, people: NDArray[np.intp], least: int) -> Planned:
+    """Return what is bought of people as it was planned about a part of them."""
+    cells, residual = batch.cells(people, planned.cuts, planned.count, least), planned.residual
+    if residual is not None:
+        step = max(1, AT_ONCE // batch.queries)
+
+        def blocks() -> Iterator[tuple[slice, NDArray[np.float64]]]:
+            for first in range(0, len(people), step):
+                yield slice(first, first + step), batch.of(people[first : first + step])
+
+        weights = leading(blocks, cells, max(least, len(people) // CROWDS))
+        residual = None if weights is None else replace(residual, weights=weights)
+    return replace(planned, people=people, cells=cells, residual=residual)
 
 
 def _limit_among(batch: AskedBatch, people: NDArray[np.intp], limit: Limit) -> Limit:
@@ -195,18 +219,15 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
 
 def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> Purchase:
     """Return what a batch would buy; of nobody's counts."""
-    found, least = plan(batch, epsilon, limit), least_people_within(epsilon, limit)
+    found = plan(batch, epsilon, limit)
     cell_of, variances = np.empty(len(batch.labels), np.intp), list[float]()
     rows, of_rows = list[NDArray[np.int8]](), list[float]()
-    for each, people in zip(found, batch.split, strict=True):
-        cells = (
-            each.cuts.cell_of(each.count) if batch.few is batch else batch.cells(people, each.cuts, each.count, least)
-        )
-        cell_of[people] = len(variances) + cells
+    for each in found:
+        cell_of[each.people] = len(variances) + each.cell_of
         variances += [discrete_variance(each.scale)] * each.count
         if each.residual is not None:
             row = np.zeros(len(cell_of), np.int8)
-            row[people] = each.residual.weights
+            row[each.people] = each.residual.weights
             rows.append(row)
             of_rows.append(discrete_variance(STEPS * each.residual.scale) / STEPS**2)
     weights = np.array(rows, np.int8).reshape(len(rows), len(cell_of))

@@ -25,7 +25,9 @@ Var g = (B / w'w)^2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,15 +67,19 @@ class Residual:
     error: float
 
 
-def leading(values: NDArray[np.float64], cell_of: NDArray[np.intp], crowd: int) -> NDArray[np.int8] | None:
+Blocks: TypeAlias = Callable[[], Iterable[tuple[slice, NDArray[np.float64]]]]
+"""Gives some people at a time, by position, and their values, shape (m, b)."""
+
+
+def leading(blocks: Blocks, cell_of: NDArray[np.intp], crowd: int) -> NDArray[np.int8] | None:
     """Return the weights of the leading direction of what cells leave, times `STEPS`.
 
     None where they leave nothing, or where somebody stands out.
 
     Parameters
     ----------
-    values : ndarray of float64
-        Shape (m, n).
+    blocks : Blocks
+        All n people.
     cell_of : ndarray of intp
         Each person's cell, 0 .. cells - 1, shape (n,).
     crowd : int
@@ -81,19 +87,25 @@ def leading(values: NDArray[np.float64], cell_of: NDArray[np.intp], crowd: int) 
     """
     counted = np.bincount(cell_of).astype(np.float64)
 
-    def within(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        means = np.stack([np.bincount(cell_of, row, len(counted)) for row in rows]) / counted
-        left: NDArray[np.float64] = rows - means[:, cell_of]
-        return left
+    def means(rows: Blocks) -> NDArray[np.float64]:
+        sums = [[np.bincount(cell_of[people], row, len(counted)) for row in values] for people, values in rows()]
+        return np.asarray(np.sum(sums, axis=0) / np.maximum(counted, 1))
 
-    left = within(values)
-    direction = np.linalg.eigh(left @ left.T)[1][:, -1]
+    of_cells, ends, products = means(blocks), list[float](), list[NDArray[np.float64]]()
+    for people, values in blocks():
+        left = values - of_cells[:, cell_of[people]]
+        products.append(left @ left.T)
+        ends += [float(values.min()), float(values.max())]
+    direction = np.linalg.eigh(np.sum(products, axis=0))[1][:, -1]
     # A direction has no sign, and another machine may find the other one.
-    along = (direction if direction.sum() >= 0 else -direction) @ left
-    largest = np.sort(np.abs(along))[::-1]
-    if not (most := float(largest[min(crowd, len(largest)) - 1])) > _LEAST * max(1.0, float(np.ptp(values))):
+    direction = direction if direction.sum() >= 0 else -direction
+    along = np.concatenate([direction @ (values - of_cells[:, cell_of[people]]) for people, values in blocks()])
+    place = len(along) - min(crowd, len(along))
+    if not (most := float(np.partition(np.abs(along), place)[place])) > _LEAST * max(1.0, max(ends) - min(ends)):
         return None
-    (along,) = within(np.clip(along, -most, most)[np.newaxis])
+    along = np.clip(along, -most, most)
+    (of_along,) = means(lambda: [(slice(None), along[np.newaxis])])
+    along = along - of_along[cell_of]
     along *= STEPS / np.abs(along).max()
     steps = np.trunc(along + 2.0**-20 * np.sign(along))
     # What is missing for a sum of 0 in each cell goes to those who are farthest from their own weight.
@@ -126,8 +138,8 @@ def besides_cells(
     stands_for : float
         How many people each of these stands for.
     """
-    weights = leading(values, cell_of, crowd)
-    looked_at = leading(values, cell_of, 1) if weights is None else weights
+    weights = leading(lambda: [(slice(None), values)], cell_of, crowd)
+    looked_at = leading(lambda: [(slice(None), values)], cell_of, 1) if weights is None else weights
     if looked_at is None:
         return 0.0, None
     w = looked_at / STEPS

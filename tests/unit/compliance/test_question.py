@@ -20,6 +20,7 @@ from fairwall.laws.cells import cut
 from fairwall.laws.exposure import NO_LIMIT, least_people_within
 from fairwall.laws.metric import METRICS
 from fairwall.laws.purchases import planned
+from fairwall.laws.residuals import STEPS
 from fairwall.rpc import memory
 
 FOUR = list(itertools.product((0, 1), repeat=4))
@@ -160,6 +161,23 @@ def test_very_many_are_put_into_cells_as_a_part_of_them_is_cut(
     assert np.abs(released("cells", asked, epsilon)[0] - exact).mean() < 2 * whole.mean() + 0.01
     turned = replace(asked, records=Records(labels, 1 - asked.records.protected, asked.records.metrics))
     assert np.array_equal(planned(turned.asked, epsilon).cell_of, bought.cell_of)
+
+
+def test_of_very_many_a_sum_is_measured_besides_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairwall.laws.batch.FEW", 1500)
+    monkeypatch.setattr("fairwall.laws.batch._RAREST", 200)
+    for module in ("batch", "purchases"):
+        monkeypatch.setattr(f"fairwall.laws.{module}.AT_ONCE", 5000)
+    asked = many("sp", "scores", people=6000, models=9)
+    assert len(asked.asked.few.labels) < 2000
+    bought = planned(asked.asked, 0.1)
+    assert len(bought.weights)
+    for row in bought.weights:
+        assert len(row) == 6000
+        assert not np.bincount(bought.cell_of, row).any()  # which tells nothing of how many are in a cell
+        assert np.abs(row).max() == STEPS
+    values, *_ = released("cells", asked, 0.1)
+    assert np.isfinite(values).all()
 
 
 def test_cells_that_are_too_small_are_put_together() -> None:

@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 
 from fairwall.laws.cells import cut
 from fairwall.laws.looks import look_at_cells, of_cells, told_apart
-from fairwall.laws.residuals import CROWDS, PARTS, STEPS, besides_cells, leading
+from fairwall.laws.residuals import CROWDS, PARTS, STEPS, Blocks, besides_cells, leading
+
+
+def whole(values: NDArray[np.float64]) -> Blocks:
+    return lambda: [(slice(None), values)]
 
 
 def alike(models: int, people: int, off: float, seed: int = 0) -> NDArray[np.float64]:
@@ -36,7 +40,7 @@ def test_weights_add_up_to_nothing_in_each_cell_and_nobody_stands_out(
     values = alike(models, people, off, seed)
     values[:, : seed % 5] = 1.0  # some are unlike all others
     cell_of = np.random.default_rng(seed).permutation(np.arange(people) % cells)
-    weights = leading(values, cell_of, crowd)
+    weights = leading(whole(values), cell_of, crowd)
     if weights is None:
         return
     assert np.bincount(cell_of, weights, cells).tolist() == [0.0] * cells
@@ -46,26 +50,26 @@ def test_weights_add_up_to_nothing_in_each_cell_and_nobody_stands_out(
 
 def test_the_largest_weight_is_the_whole_step() -> None:
     values = alike(5, 300, 0.05)
-    weights = leading(values, cut(values).cell_of(6), 10)
+    weights = leading(whole(values), cut(values).cell_of(6), 10)
     assert weights is not None
     assert np.abs(weights.astype(int)).max() == STEPS
 
 
 def test_where_cells_leave_nothing_or_somebody_stands_out_there_is_no_sum() -> None:
     decisions = (np.arange(40) % 2).astype(np.float64)[np.newaxis]
-    assert leading(decisions, decisions[0].astype(np.intp), 10) is None
+    assert leading(whole(decisions), decisions[0].astype(np.intp), 10) is None
     values = np.zeros((1, 40))
     values[0, 3] = 1.0
-    assert leading(values, np.arange(40) // 10, 10) is None
-    assert leading(values, np.arange(40) // 10, 1) is not None
+    assert leading(whole(values), np.arange(40) // 10, 10) is None
+    assert leading(whole(values), np.arange(40) // 10, 1) is not None
 
 
 def test_weights_do_not_turn_round_with_the_sign_of_a_direction(monkeypatch: pytest.MonkeyPatch) -> None:
     values, eigh = alike(4, 200, 0.1), np.linalg.eigh
     cells = cut(values).cell_of(5)
-    first = leading(values, cells, 10)
+    first = leading(whole(values), cells, 10)
     monkeypatch.setattr(np.linalg, "eigh", lambda of: (eigh(of)[0], -eigh(of)[1]))
-    other = leading(values, cells, 10)
+    other = leading(whole(values), cells, 10)
     assert first is not None
     assert other is not None
     assert first.tolist() == other.tolist()
