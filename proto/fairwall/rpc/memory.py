@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import mmap
 import os
 import tempfile
@@ -47,7 +48,7 @@ def room(size: int) -> NDArray[np.uint8]:
     if size < LARGE_BYTES:
         return np.empty(size, np.uint8)
     if size >= SPILLED_BYTES and _folders:
-        with contextlib.suppress(OSError):  # the disk is full: memory may not be
+        with contextlib.suppress(OSError):  # the disk has no room: memory may have
             return _on_disk(_folders[0], size)
     try:
         memory = _spare.pop()
@@ -87,6 +88,9 @@ def let_go(array: NDArray[Any]) -> None:
 
 def _on_disk(folder: Path, size: int) -> NDArray[np.uint8]:
     with tempfile.TemporaryFile(dir=folder) as file:
+        disk = os.fstatvfs(file.fileno())
+        if 2 * size > disk.f_bavail * disk.f_frsize:  # others write here too, and what they write is kept
+            raise OSError(errno.ENOSPC, "half of what is left stays free")
         os.posix_fallocate(file.fileno(), 0, size)  # to write where nothing is left would end the process
         return np.ndarray(size, np.uint8, mmap.mmap(file.fileno(), size))
 

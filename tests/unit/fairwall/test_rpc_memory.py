@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -161,11 +162,18 @@ def test_the_largest_arrays_are_in_files_without_a_name_and_let_go_of(spilling: 
     assert held() < before + LARGE_BYTES // 4
 
 
-def test_where_a_disk_has_no_room_an_array_is_in_memory(spilling: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", ["full", "half"])
+def test_where_a_disk_has_no_room_an_array_is_in_memory(
+    how: str, spilling: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    if how == "full":
+        monkeypatch.setattr(os, "posix_fallocate", full)
+    else:
+        left = SimpleNamespace(f_bavail=4 * LARGE_BYTES - 1, f_frsize=1)
+        monkeypatch.setattr(os, "fstatvfs", lambda _: left)
     array = room(2 * LARGE_BYTES)
     array[:] = 1
     let_go(array)
