@@ -24,6 +24,10 @@ _AT_ONCE = 1 << 20
 """So many predictions, or those of one model, are taken at a time."""
 
 
+_ALL_TYPES, _KEPT = 3, 1 << 31
+"""As what predictions may travel, and of how many decisions the bits are kept: 256 MB."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Predictions of models, which are read each time that they are looked at, digested or sent.
@@ -63,25 +67,39 @@ class Batch:
     def __iter__(self) -> Iterator[NDArray[Any]]:
         """Give the predictions of some models at a time, as they travel."""
         for _, block in self._blocks():
-            ordered = block if self.order is None else np.take(block, self.order, axis=1)
-            yield ordered.astype(self.dtype, copy=False)
+            yield self._ordered(block).astype(self.dtype, copy=False)
 
     def in_least_type(self) -> Batch:
         """Travel as bits, else as float32, where that is every prediction exactly, and else as float64.
+
+        Bits are kept, and what they are made of is not read again.
 
         Raises
         ------
         ValueError
             If some are not numbers in [0, 1]; it names the first such column of a table.
         """
-        types = [np.dtype(np.bool_), np.dtype(np.float32), np.dtype(np.float64)]
+        types, bits = [np.dtype(np.bool_), np.dtype(np.float32), np.dtype(np.float64)], list[NDArray[np.uint8]]()
+        models, people = self.shape
         for start, block in self._blocks():
             fit = (block.min(axis=1) >= 0) & (block.max(axis=1) <= 1)  # nor is NaN, or infinity
             if not fit.all():
                 raise _unfit(self.names[start + int(fit.argmin())] if self.names else None)
             while len(types) > 1 and not (block.astype(types[0]) == block).all():
                 del types[0]
-        return replace(self, dtype=types[0])
+            if len(types) == _ALL_TYPES and models * people <= _KEPT:
+                bits.append(np.packbits(self._ordered(block).astype(np.bool_), axis=1))
+        if len(types) < _ALL_TYPES or not bits:
+            return replace(self, dtype=types[0])
+        packed = np.concatenate(bits)
+
+        def read(start: int, stop: int) -> NDArray[Any]:
+            return np.unpackbits(packed[start:stop], axis=1, count=people).view(np.bool_)
+
+        return replace(self, read=read, dtype=types[0], order=None)
+
+    def _ordered(self, block: NDArray[Any]) -> NDArray[Any]:
+        return block if self.order is None else np.take(block, self.order, axis=1)
 
     def _blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         models, people = self.shape
