@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,7 +125,7 @@ def batches(people: int) -> Iterator[NDArray[np.float64]]:
     yield np.repeat([[0.2], [0.7]], people, axis=1)
 
 
-def asked(predictions: NDArray[np.float64], metric: str = "sp") -> Question:
+def asked(predictions: NDArray[Any], metric: str = "sp") -> Question:
     people = predictions.shape[1]
     protected, labels = (np.arange(people) % 2).astype(np.uint8), (np.arange(people) // 2 % 2).astype(np.uint8)
     return Question(metric, predictions, Records(labels, protected, ()))
@@ -134,7 +135,7 @@ def settings(people: int) -> list[tuple[NDArray[np.float64], float]]:
     return list(product(batches(people), EPSILONS))
 
 
-def check(name: str, predictions: NDArray[np.float64], epsilon: float, metric: str = "sp") -> None:
+def check(name: str, predictions: NDArray[Any], epsilon: float, metric: str = "sp") -> None:
     loss = worst_loss(name, asked(predictions, metric), epsilon)
     assert 0.99 * epsilon <= loss <= Fraction(written(epsilon))
 
@@ -152,6 +153,32 @@ def test_every_number_of_people_up_to_60_costs_epsilon_at_worst(name: str) -> No
 def test_more_people_cost_epsilon_at_worst(name: str, people: int) -> None:
     every = settings(people)
     check(name, *every[(people // 100) % len(every)])
+
+
+@pytest.mark.parametrize("name", MECHANISM_NAMES)
+@pytest.mark.parametrize("metric", ["sp", "eo", "oad"])
+def test_decisions_that_are_counted_cost_epsilon_at_worst(name: str, metric: str) -> None:
+    generator = np.random.default_rng(5)
+    for people, models in ((9, 1), (24, 3), (41, 30)):
+        decisions = generator.random((models, people)) < 0.4
+        decisions[models // 2 :] ^= decisions[:1]  # some go together, and some are alike
+        check(name, decisions, 1.0, metric)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("people", range(200, 260, 10))
+def test_people_who_are_put_into_the_cells_of_a_part_of_them_cost_epsilon_at_worst(
+    people: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairwall.laws.batch.FEW", 60)
+    monkeypatch.setattr("fairwall.laws.batch._RAREST", 20)
+    monkeypatch.setattr("fairwall.laws.batch._SOME", 5)
+    for module in ("batch", "purchases"):
+        monkeypatch.setattr(f"fairwall.laws.{module}.AT_ONCE", 300)
+    for predictions in batches(people):
+        question = asked(predictions)
+        assert len(question.asked.few.labels) < people / 2
+        check("cells", predictions, 0.5)
 
 
 @pytest.mark.slow
