@@ -185,6 +185,7 @@ REFUSED: dict[str, tuple[pd.DataFrame, str, str]] = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("what", REFUSED)
 @pytest.mark.parametrize("way", ["a file", "an Arrow table", "a frame of pandas"])
 def test_what_cannot_be_asked_is_said_by_its_column_and_costs_nothing(

@@ -130,6 +130,7 @@ def test_a_table_s_answers_are_those_of_its_rows(audits: AuditClient) -> None:
     assert ((sp.low <= sp.gaps) & (sp.gaps <= sp.high)).all()
 
 
+@pytest.mark.check
 def test_a_table_of_a_database_file_is_asked_about_there(tmp_path: Path) -> None:
     deployment = laid_out(
         tmp_path, "duckdb:bank.duckdb", **{'source = "parquet:good/*.parquet"': 'table = "main.good"'}
@@ -160,6 +161,7 @@ def test_a_repeat_is_free_until_a_row_has_changed(tmp_path: Path) -> None:
         assert refused(audits, "good", request_id="r") == "REQUEST_ID_REUSED"
 
 
+@pytest.mark.check
 def test_the_page_s_policy_and_question_are_answered(tmp_path: Path) -> None:
     deployment = laid_out(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
@@ -217,6 +219,7 @@ def test_a_table_is_for_its_developers_and_predictions_are_not_sent(
     assert caught.value.reason == "TABLE_NEEDED"
 
 
+@pytest.mark.check
 def test_a_table_that_is_gone_is_refused_and_the_log_says_which(tmp_path: Path) -> None:
     deployment = laid_out(tmp_path)
     with deployment.served(), deployment.client("alice") as audits:
@@ -225,6 +228,7 @@ def test_a_table_that_is_gone_is_refused_and_the_log_says_which(tmp_path: Path) 
         assert "table good: " in deployment.log
 
 
+@pytest.mark.check
 def test_people_who_change_are_not_audited_until_the_service_starts_again(tmp_path: Path) -> None:
     deployment = laid_out(tmp_path)
     with deployment.served(), deployment.client("alice") as audits:
@@ -276,6 +280,7 @@ def test_a_policy_that_cannot_be_served_is_one_line(tmp_path: Path, wrong: str) 
     assert "secret" not in line
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("ids", ["nullif(customer, 3)", "least(customer, 28)"])
 def test_people_without_ids_of_their_own_are_refused(tmp_path: Path, ids: str) -> None:
     deployment = laid_out(tmp_path)
@@ -287,6 +292,7 @@ def test_people_without_ids_of_their_own_are_refused(tmp_path: Path, ids: str) -
     assert "column 'customer': a row has no id, or that of another" in deployment.log
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("other", ["a database", "a file"])
 def test_the_same_people_have_no_second_budget(tmp_path: Path, other: str) -> None:
     """Under another name, from somewhere else and with another protected column."""
@@ -317,6 +323,7 @@ def test_the_same_people_have_no_second_budget(tmp_path: Path, other: str) -> No
     assert told in deployment.log.splitlines()[-1]
 
 
+@pytest.mark.check
 def test_a_check_tells_what_answers_are_worth(tmp_path: Path) -> None:
     laid_out(tmp_path)
     command = [sys.executable, "-m", "sim", "deploy", "check", "--policy", str(tmp_path / "policy.toml")]
