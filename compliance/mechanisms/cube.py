@@ -44,7 +44,10 @@ class CubeMechanism(Noisy):
             step = cube_step(epsilon, asked.n)
             told = asked.stratum.coordinates(step)
             scales = cube_scales(told.sides, epsilon, size_known=asked.known)
-            exact = question.sums_of_coordinates(asked.stratum, told)
+            if asked.stratum.by_sums:
+                exact = told.of_sums(asked.n0, asked.sums)
+            else:
+                exact = question.sums_of_steps(asked.stratum, told.pieces(asked.stratum.pieces())) * step
             law = scales.law if scales.law.stair else drawn_law(scales.scale, scales.sides, step)
             size, least = None, least_size(law, step)
             if scales.together:

@@ -17,7 +17,6 @@ from compliance.noise.sampling import Noise
 from compliance.records.metrics import GroupSums, gaps
 from compliance.records.people import Records
 from fairwall.laws.batch import AskedBatch, Stratum
-from fairwall.laws.cube import Coordinates
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.quantiles import noise_reach
@@ -79,13 +78,6 @@ class Question:
     def sums(self) -> tuple[GroupSums, ...]:
         """Add up what the metric looks at over each group, for each of its parts. Secret."""
         return self.records.group_sums(self.metric, self.predictions)
-
-    def sums_of_coordinates(self, stratum: Stratum, told: Coordinates) -> NDArray[np.float64]:
-        """Add up each coordinate of a stratum over the disadvantaged, shape (d,). Secret."""
-        if not stratum.are_decisions:
-            return self.sums_of_steps(stratum, told.pieces(stratum.pieces())) * told.step
-        n0, sums = self.records.disadvantaged_among(stratum.members, stratum.values)
-        return (told.sign * (sums - told.centres * n0))[told.kept] / told.halves[told.kept]
 
     def sums_of_steps(self, stratum: Stratum, pieces: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Add up over the disadvantaged what each member counts, in pieces of some rows, (r, people) each. Secret."""

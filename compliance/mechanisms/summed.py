@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Question
 from compliance.records.engine import StratumSums, TableSums
 from compliance.records.metrics import GroupSums
 from compliance.records.people import Records
-from fairwall.laws.cube import Coordinates
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,3 @@ class SummedQuestion(Question):
             for i, totals, sum0 in zip(stratum.parts, *of_parts, strict=True):
                 found[i] = GroupSums(totals - sum0, sum0, stratum.people - stratum.n0, stratum.n0)
         return tuple(found[i] for i in range(len(found)))
-
-    def sums_of_coordinates(self, stratum: Any, told: Coordinates) -> NDArray[np.float64]:
-        """Add up each coordinate of a stratum over the disadvantaged, shape (d,). Secret."""
-        return np.asarray(stratum.sums_of(told))

@@ -30,6 +30,7 @@ from compliance.records.same_people import Traits, traits_by_ids
 from fairwall.errors import UserError
 from fairwall.laws.cube import Coordinates
 from fairwall.laws.metric import Part, find_metric
+from fairwall.laws.values import sums_within
 from fairwall.rpc import work
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -87,19 +88,18 @@ class StratumSums:
     sum0: NDArray[np.float64] = field(repr=False)
 
     @property
+    def by_sums(self) -> bool:
+        """Whether coordinates follow from sums: as `fairwall.laws.batch.Stratum.by_sums`."""
+        return True
+
+    @property
     def variances(self) -> NDArray[np.float64]:
         """The mean squares around the means, shape (k,)."""
         return np.asarray(np.maximum(self.squares / self.people - (self.totals / self.people) ** 2, 0.0))
 
     def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bound what so many people's values add up to, shape (k, last - first + 1); of decisions it is exact."""
-        people = np.arange(first, last + 1.0)
-        others = self.people - people
-        totals, least, most = (each[:, np.newaxis] for each in (self.totals, self.least, self.most))
-        return (
-            np.maximum(people * least, totals - others * most),
-            np.minimum(people * most, totals - others * least),
-        )
+        return sums_within(self.totals, (self.least, self.most), self.people, first, last)
 
     def coordinates(self, step: float) -> Coordinates:
         """Return the values as coordinates, as of `fairwall.laws.cube.coordinates`; models alike have one each.
@@ -113,11 +113,6 @@ class StratumSums:
         place[kept] = np.arange(len(kept))
         sign = np.where(self.totals < centres * self.people, -1.0, 1.0) * (halves > 0)
         return Coordinates(centres, np.where(self.whole, halves, halves * (1 + 2 * step)), kept, place, sign, step)
-
-    def sums_of(self, told: Coordinates) -> NDArray[np.float64]:
-        """Add up each coordinate over the disadvantaged, shape (d,). Secret."""
-        sums = told.sign * (self.sum0 - told.centres * self.n0)
-        return np.asarray(sums[told.kept] / told.halves[told.kept])
 
 
 @dataclass(frozen=True)

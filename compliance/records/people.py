@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,13 +152,6 @@ class Records:
     def sums_of_disadvantaged(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up some values of the members, shape (k, members), over the disadvantaged among them: shape (k,)."""
         return sums_over(self.protected[members] == 0, values)
-
-    def disadvantaged_among(
-        self, members: NDArray[np.bool_], values: Sequence[Values]
-    ) -> tuple[int, NDArray[np.float64]]:
-        """Count the disadvantaged among the members, and add up all rows of some values over them."""
-        chosen = members & (self.protected == 0)
-        return int(np.count_nonzero(chosen)), np.concatenate([sums_over(chosen, each) for each in values])
 
     def _add_up(self, members: NDArray[np.bool_], values: Values) -> GroupSums:
         n0, n1 = self._split(members)

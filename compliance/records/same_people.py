@@ -211,13 +211,15 @@ def _read(source: Path, hidden: Collection[str]) -> Iterator[tuple[str, pa.Chunk
 
 def _ids(values: pa.ChunkedArray) -> bytes:
     written = as_array(values)
-    if written is None:
+    if written is None:  # ids of several kinds, or long ones: as many as there are
         try:
-            written = np.asarray(ids_of(listed(values)), np.bytes_)
+            chosen = ids_of(listed(values))
         except RowsError:  # which the policy's own reading says
             return b""
-    chosen = written[np.argpartition(_spread(written), _MANY)[:_MANY]] if len(written) > _MANY else written
-    return b"".join(sorted(map(_short, chosen.tolist())))
+    else:
+        many = len(written) > _MANY
+        chosen = (written[np.argpartition(_spread(written), _MANY)[:_MANY]] if many else written).tolist()
+    return b"".join(sorted(map(_short, chosen)))
 
 
 def _spread(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:

@@ -23,9 +23,8 @@ __tracebackhide__ = True
 _AT_ONCE = 1 << 20
 """So many predictions, or those of one model, are taken at a time."""
 
-
-_ALL_TYPES, _KEPT = 3, 1 << 31
-"""As what predictions may travel, and of how many decisions the bits are kept: 256 MB."""
+_KEPT = 1 << 31
+"""Of so many decisions the bits are kept: 256 MB."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,9 @@ class Batch:
                 raise _unfit(self.names[start + int(fit.argmin())] if self.names else None)
             while len(types) > 1 and not (block.astype(types[0]) == block).all():
                 del types[0]
-            if len(types) == _ALL_TYPES and models * people <= _KEPT:
+            if types[0] == np.bool_ and models * people <= _KEPT:
                 bits.append(np.packbits(self._ordered(block).astype(np.bool_), axis=1))
-        if len(types) < _ALL_TYPES or not bits:
+        if types[0] != np.bool_ or not bits:
             return replace(self, dtype=types[0])
         packed = np.concatenate(bits)
 

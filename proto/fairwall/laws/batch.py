@@ -16,10 +16,10 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from fairwall.laws.cells import Cuts, cut, least_among, part_of
+from fairwall.laws.cells import Cuts, cut, enlarged, least_among, part_of
 from fairwall.laws.cube import Coordinates, coordinates, told_apart
 from fairwall.laws.metric import find_metric
-from fairwall.laws.values import AT_ONCE, Values, possible_sums, sums_over, values_of
+from fairwall.laws.values import AT_ONCE, Values, possible_sums, sums_over, sums_within, values_of
 from fairwall.rpc.memory import part
 
 FEW = 2**16
@@ -66,12 +66,10 @@ class Stratum:
         for values in self.values:
             yield from values.pieces(self._inside)
 
-    def blocks(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    def blocks(self) -> Iterator[tuple[NDArray[np.intp] | slice, NDArray[np.float64]]]:
         """Give some members at a time, by position, and all their values, shape (k, b)."""
-        inside = np.flatnonzero(self.members)
-        step = max(1, AT_ONCE // self.rows)
-        for first in range(0, len(inside), step):
-            people = inside[first : first + step]
+        for some in _in_blocks(int(np.count_nonzero(self.members)), self.rows):
+            people = some if isinstance(self._inside, slice) else self._inside[some]
             yield people, np.concatenate([values.of(slice(None), people) for values in self.values])
 
     @cached_property
@@ -80,14 +78,14 @@ class Stratum:
         return np.concatenate(list(self.pieces()))
 
     @property
-    def are_decisions(self) -> bool:
-        """Whether each value is 0 or 1, and is counted rather than looked at."""
-        return all(values.are_decisions for values in self.values)
+    def by_sums(self) -> bool:
+        """Whether each value is 0 or 1, so that sums tell all: those of coordinates too, `Coordinates.of_sums`."""
+        return all(values.decided for values in self.values)
 
     @cached_property
     def _told(self) -> NDArray[np.float64]:
         """Means, least and most of each row."""
-        if self.are_decisions:
+        if self.by_sums:
             members = np.count_nonzero(self.members)
             return np.stack([self.totals / members, self.totals == members, self.totals > 0])
         pieces = ([piece.mean(axis=1), piece.min(axis=1), piece.max(axis=1)] for piece in self.pieces())
@@ -110,14 +108,14 @@ class Stratum:
 
     def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return between what so many members' values add up: `fairwall.laws.values.possible_sums`."""
-        if not self.are_decisions:
+        if not self.by_sums:
             return possible_sums(self.pieces(), first, last)
-        totals, people = self.totals[:, np.newaxis], np.arange(first, last + 1.0)
-        return np.maximum(0.0, totals - (self.people - people)), np.minimum(people, totals)
+        _, least, most = self._told
+        return sums_within(self.totals, (least, most), self.people, first, last)
 
     def coordinates(self, step: float) -> Coordinates:
         """Return the values as coordinates that one person moves by at most 1: `fairwall.laws.cube.coordinates`."""
-        if not self.are_decisions:
+        if not self.by_sums:
             return coordinates(self.pieces(), step)
         first, decisions = int(np.argmax(self.members)), (each for values in self.values for each in values.decisions())
         signs, keys = np.zeros(self.rows), list[bytes]()
@@ -153,6 +151,12 @@ class Stratum:
             centred = self.centre(values)
             total += centred @ centred.T
         return total
+
+
+def _in_blocks(people: int, rows: int) -> Iterator[slice]:
+    """Cut people into blocks of `AT_ONCE` numbers, for so many rows of them, and of one person at least."""
+    step = max(1, AT_ONCE // rows)
+    return (slice(first, first + step) for first in range(0, people, step))
 
 
 def kept(
@@ -239,6 +243,10 @@ class AskedBatch:
         """Return the predictions about some people, shape (m, b)."""
         return Values(self.predictions).of(slice(None), people)
 
+    def blocks(self, people: NDArray[np.intp]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Give which of some people, a part of them at a time, and the predictions about these, shape (m, b)."""
+        return ((some, self.of(people[some])) for some in _in_blocks(len(people), self.queries))
+
     @cached_property
     def split(self) -> tuple[NDArray[np.intp], ...]:
         """The people, by position, whom cells are made of: those of each label, where any of `metrics` looks at it.
@@ -260,12 +268,10 @@ class AskedBatch:
     def cells(self, people: NDArray[np.intp], cuts: Cuts, count: int, least: int) -> NDArray[np.intp]:
         """Put people into so many cells as others of them were cut into, shape (people,); some may be empty.
 
-        The others have at least `least` people each: those of smaller ones are in the cell that they were cut off from.
+        The others have at least `least` people each: those of smaller ones are put together with cells beside them.
         """
-        found, step = np.empty(len(people), np.intp), max(1, AT_ONCE // self.queries)
-        for first in range(0, len(people), step):
-            found[first : first + step] = cuts.cell_of_others(self.of(people[first : first + step]), count)
-        return cuts.enlarged(found, count, least)
+        found = np.concatenate([cuts.cell_of_others(values, count) for _, values in self.blocks(people)])
+        return enlarged(found, count, least)
 
     @cached_property
     def found(self) -> dict[Hashable, Any]:

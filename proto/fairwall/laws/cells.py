@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,49 +107,35 @@ class Cuts:
 
     def cell_of(self, cells: int) -> NDArray[np.intp]:
         """Return each person's cell, 0 .. cells-1, shape (n,)."""
-        starts = self.starts(cells)
-        found = np.empty(len(self.order), np.intp)
-        found[self.order] = np.repeat(np.arange(cells), np.diff(starts, append=len(self.order)))
-        return found
+        return _numbered(self.order, self.at[: cells - 1])
 
     def cell_of_others(self, values: NDArray[np.float64], cells: int) -> NDArray[np.intp]:
-        """Return the cells of other people, shape (n,), by their predictions, shape (m, n): one of so many for each.
+        """Return in which of so many cells other people are, shape (n,), by their predictions, shape (m, n)."""
+        points = self.directions.T @ (values - self.means[:, np.newaxis])
+        order, at, _ = _cut_as(points, 0, self.found[: cells - 1])
+        return _numbered(order, at)
 
-        Cell 0 is what is left of all of them, and cell i what the i-th cut has cut off.
-        """
-        points = (self.directions.T @ (values - self.means[:, np.newaxis])).T.copy()
-        order, ends = np.arange(len(points)), [(0, len(points))]
-        for each in self.found[: cells - 1]:
-            start, end = ends[each.cell]
-            inside = order[start:end]
-            above = points[inside] @ each.direction > each.bound
-            where = end - int(np.count_nonzero(above))
-            order[start:end] = np.concatenate([inside[~above], inside[above]])
-            ends[each.cell] = start, where
-            ends.append((where, end))
-        found = np.empty(len(points), np.intp)
-        for cell, (start, end) in enumerate(ends):
-            found[order[start:end]] = cell
-        return found
 
-    def enlarged(self, cell_of: NDArray[np.intp], cells: int, least: int) -> NDArray[np.intp]:
-        """Put cells of `cell_of_others` of fewer than `least` people together with others, shape (n,).
+def enlarged(cell_of: NDArray[np.intp], cells: int, least: int) -> NDArray[np.intp]:
+    """Put cells of fewer than `least` people together with the next ones, and the last with one before it, shape (n,).
 
-        A cell goes to the one that it was cut off from, and the first to the last that was cut off from it.
-        """
-        people, place = np.bincount(cell_of, minlength=cells), np.arange(cells)
-        for cell in range(cells - 1, -1, -1):
-            if 0 < people[cell] < least:
-                others = [
-                    number
-                    for number, each in enumerate(self.found[: cells - 1], 1)
-                    if each.cell == 0 and people[number]
-                ]
-                other = self.found[cell - 1].cell if cell else max(others, default=0)
-                people[other] += people[cell]
-                people[cell] *= other == cell
-                place[place == cell] = other
-        return place[cell_of]
+    Cells side by side are of people with alike predictions.
+    """
+    people, place = np.bincount(cell_of, minlength=cells), np.arange(cells)
+    for cell in range(cells):
+        if 0 < people[cell] < least:
+            before = np.flatnonzero(people[:cell])
+            other = cell + 1 if cell + 1 < cells else before[-1] if before.size else cell
+            place[place == cell] = other
+            people[other], people[cell] = people[other] + people[cell], 0
+    return place[cell_of]
+
+
+def _numbered(order: NDArray[np.intp], at: Sequence[int] | NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return each person's cell, of people in an order that is cut at some places, shape (n,)."""
+    starts, found = np.sort(np.append(0, at)).astype(np.intp), np.empty(len(order), np.intp)
+    found[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+    return found
 
 
 def cells_scale(epsilon: float) -> float:
@@ -228,7 +215,9 @@ def _cut(points: NDArray[np.float64], least: int) -> tuple[NDArray[np.intp], lis
     return order, at, cuts
 
 
-def _cut_as(points: NDArray[np.float64], least: int, cuts: list[Cut]) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
+def _cut_as(
+    points: NDArray[np.float64], least: int, cuts: Sequence[Cut]
+) -> tuple[NDArray[np.intp], list[int], list[Cut]]:
     """Cut people as others were, with at least so many people on either side: as `_cut`, by the cuts that can be."""
     order, at, stand = np.arange(points.shape[1]), list[int](), list[Cut]()
     first, last, called = {0: 0}, {0: points.shape[1]}, {0: 0}

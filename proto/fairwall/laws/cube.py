@@ -200,6 +200,14 @@ class Coordinates:
         told: NDArray[np.float64] = self.halves * self.sign * released[..., self.place]
         return told
 
+    def of_sums(self, people: float, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the coordinates' sums over so many people, shape (d,), from those of their values, shape (k,).
+
+        Of decisions that is what their own steps add up to.
+        """
+        told: NDArray[np.float64] = (self.sign * (sums - self.centres * people))[self.kept] / self.halves[self.kept]
+        return told
+
     def of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what some people count in each coordinate, shape (d, b), by their values, shape (k, b).
 

@@ -22,7 +22,6 @@ from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_w
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.posterior import SHARE, Free, Seen, directions_of, predicted_error, structures, variances_told
 from fairwall.laws.residuals import CROWDS, STEPS, Residual, besides_cells, expected, leading
-from fairwall.laws.values import AT_ONCE
 
 EPSILON = "cells.epsilon"
 """The fact: the epsilon of each purchase, shape (purchases,)."""
@@ -161,13 +160,7 @@ def _of_all(batch: AskedBatch, planned: Planned, people: NDArray[np.intp], least
     """Return what is bought of people as it was planned about a part of them."""
     cells, residual = batch.cells(people, planned.cuts, planned.count, least), planned.residual
     if residual is not None:
-        step = max(1, AT_ONCE // batch.queries)
-
-        def blocks() -> Iterator[tuple[slice, NDArray[np.float64]]]:
-            for first in range(0, len(people), step):
-                yield slice(first, first + step), batch.of(people[first : first + step])
-
-        weights = leading(blocks, cells, max(least, len(people) // CROWDS))
+        weights = leading(lambda: batch.blocks(people), cells, max(least, len(people) // CROWDS))
         residual = None if weights is None else replace(residual, weights=weights)
     return replace(planned, people=people, cells=cells, residual=residual)
 

@@ -55,7 +55,7 @@ class Values:
         return len(self.predictions)
 
     @property
-    def are_decisions(self) -> bool:
+    def decided(self) -> bool:
         """Whether each number is 0 or 1, and can be counted."""
         return self.predictions.dtype == np.bool_
 
@@ -144,7 +144,7 @@ def sums_over(members: NDArray[np.bool_], values: NDArray[Any] | Values) -> NDAr
     The members have the shape (n,); m models' predictions, or other numbers in [0, 1], (m, n); sums (m,).
     """
     values = values if isinstance(values, Values) else Values(values)
-    if values.are_decisions:  # whole numbers add up to the same in any order
+    if values.decided:  # whole numbers add up to the same in any order
         return np.array([np.count_nonzero(decided & members) for decided in values.decisions()], np.float64)
     chosen = np.flatnonzero(members)
     total = np.empty(len(values))
@@ -198,6 +198,22 @@ def possible_sums(
     found = [_possible_sums(piece, first, last) for piece in pieces]
     least, most = zip(*found, strict=True)
     return np.concatenate(least), np.concatenate(most)
+
+
+def sums_within(
+    totals: NDArray[np.float64],
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+    people: int,
+    first: int,
+    last: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bound what `possible_sums` returns, exactly of decisions, by totals and the ends of values, shape (m,) each."""
+    some = np.arange(first, last + 1.0)
+    total, least, most = (each[:, np.newaxis] for each in (totals, *ends))
+    return (
+        np.maximum(some * least, total - (people - some) * most),
+        np.minimum(some * most, total - (people - some) * least),
+    )
 
 
 def _possible_sums(

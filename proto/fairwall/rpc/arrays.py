@@ -70,7 +70,7 @@ def from_message(message: array_pb2.Array) -> NDArray[np.generic]:
     ArrayError
         If the element type is unknown, there are more than 2 axes, or the bytes are not as many as the header says.
     """
-    arriving = ArrivingArray(message.header, limit_bytes=len(message.data))
+    arriving = ArrivingArray(message.header, limit_bytes=8 * len(message.data))  # bits become bytes
     arriving.append(message.data)
     return arriving.finish()
 
@@ -81,7 +81,7 @@ class ArrivingArray:
     Parameters
     ----------
     limit_bytes : int
-        More than this is refused before memory is set aside.
+        More than this is refused before memory is set aside, a byte for each bit.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class ArrivingArray:
             raise ArrayError("more than 2 axes")
         self._shape = tuple(int(length) for length in header.shape)
         size = size_of(header)
-        if size > limit_bytes or any(length >> 32 for length in self._shape):
+        if max(size, prod(self._shape)) > limit_bytes or any(length >> 32 for length in self._shape):
             raise ArrayError("larger than the receiver accepts")
         self._dtype = dtype
         self._buffer = room(size)

@@ -104,7 +104,7 @@ def test_one_person_moves_what_is_rounded_by_as_much_as_noise_hides() -> None:
     told = stratum.coordinates(step)
     for value in (zeros, most):
         turned = replace(stratum, n0=n0 + 1, sum0=sum0 + value)
-        moved = np.rint(turned.sums_of(told) / step) - np.rint(stratum.sums_of(told) / step)
+        moved = np.rint(told.of_sums(turned.n0, turned.sum0) / step) - np.rint(told.of_sums(n0, sum0) / step)
         assert np.abs(moved).max() <= 1 / step
 
 

@@ -16,7 +16,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen, ends_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records, RecordsError
-from fairwall.laws.cells import cut
+from fairwall.laws.cells import cut, enlarged
 from fairwall.laws.exposure import NO_LIMIT, least_people_within
 from fairwall.laws.metric import METRICS
 from fairwall.laws.purchases import planned
@@ -166,8 +166,7 @@ def test_very_many_are_put_into_cells_as_a_part_of_them_is_cut(
 def test_of_very_many_a_sum_is_measured_besides_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairwall.laws.batch.FEW", 1500)
     monkeypatch.setattr("fairwall.laws.batch._RAREST", 200)
-    for module in ("batch", "purchases"):
-        monkeypatch.setattr(f"fairwall.laws.{module}.AT_ONCE", 5000)
+    monkeypatch.setattr("fairwall.laws.batch.AT_ONCE", 5000)
     asked = many("sp", "scores", people=6000, models=9)
     assert len(asked.asked.few.labels) < 2000
     bought = planned(asked.asked, 0.1)
@@ -190,6 +189,6 @@ def test_cells_that_are_too_small_are_put_together() -> None:
     assert all(len(np.unique(found[own == cell])) == 1 for cell in range(cells))
     few = cuts.cell_of_others(values[:, :40], cells)
     for least in (1, 3, 15, 40, 60):
-        sizes = np.bincount(cuts.enlarged(few, cells, least), minlength=cells)
+        sizes = np.bincount(enlarged(few, cells, least), minlength=cells)
         assert sizes.sum() == 40
         assert sizes[sizes > 0].min() >= min(least, 40)

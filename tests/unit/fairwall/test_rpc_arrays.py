@@ -207,3 +207,10 @@ def test_a_message_that_promises_more_than_it_brings_gets_no_memory_for_it() -> 
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_bits_are_counted_as_the_bytes_that_they_become() -> None:
+    header = header_of(np.zeros((4, 80), bool))
+    with pytest.raises(ArrayError, match="larger"):
+        ArrivingArray(header, limit_bytes=4 * 80 - 1)
+    ArrivingArray(header, limit_bytes=4 * 80)
