@@ -65,7 +65,7 @@ def room(size: int) -> NDArray[np.uint8]:
 
 def spill_to(folder: Path) -> None:
     """Have `room` put what is very large into files in a folder; no name leads there, and they end with the array."""
-    _folders[:] = [folder]
+    _folders[:] = [folder] if hasattr(os, "posix_fallocate") else []  # macOS has none
 
 
 def part(array: NDArray[Any], rows: slice, columns: NDArray[np.intp] | slice) -> NDArray[Any]:
