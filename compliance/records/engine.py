@@ -280,9 +280,9 @@ class Engine:
             lanes = functions.stable(told["i"].cast("string"))
             by = told.group_by("y", "a").agg(
                 n=told.count(),
-                quick=functions.quick([told["i"]], 0).sum(),
-                first=lanes[0].sum(),
-                second=lanes[1].sum(),
+                quick=functions.total(functions.quick([told["i"]], 0)),
+                first=functions.total(lanes[0]),
+                second=functions.total(lanes[1]),
                 neither=told["neither"].cast("int32").sum(),
             )
             rows = _rows(backend, by)
@@ -444,18 +444,22 @@ def duckdb(database: Path | None, spill: Path | None) -> Iterator[Any]:
 
 
 class _Functions:
-    """The functions of an engine that Ibis has no name for; each digests a row to whole numbers of 64 bits."""
+    """The functions of an engine that Ibis has no name for; digests are of a row, and whole numbers of 64 bits."""
 
     def __init__(self, engine: str) -> None:
-        self._duckdb = engine == "duckdb"
+        self._duckdb, self._spark = engine == "duckdb", engine == "pyspark"
+
+    def total(self, number: Any) -> Any:
+        """Add up whole numbers of 64 bits to one of more; Spark has to be told."""
+        return (number.cast("decimal(38, 0)") if self._spark else number).sum()
 
     def quick(self, values: Sequence[Any], seed: int) -> Any:
         """Digest some values of a row; another version of the engine may do so otherwise."""
         import ibis
 
-        if self._duckdb:
+        if self._duckdb or self._spark:
             row = ibis.struct({"seed": ibis.literal(seed), **{f"c{i}": value for i, value in enumerate(values)}})
-            return _builtin("hash", (row,), "uint64")
+            return _builtin("hash", (row,), "uint64") if self._duckdb else _builtin("xxhash64", (row,), "int64")
         texts = [value.cast("string").fill_null("") for value in reversed(values)]  # an id, the only free text, last
         return _builtin(
             "hashtextextended", (reduce(lambda a, b: a + "|" + b, texts), ibis.literal(seed, "int64")), "int64"
@@ -467,7 +471,8 @@ class _Functions:
 
         if self._duckdb:
             return _builtin("md5_number_lower", (text,), "uint64"), _builtin("md5_number_upper", (text,), "uint64")
-        first, second = (_builtin("hashtextextended", (text, ibis.literal(seed, "int64")), "int64") for seed in (1, 2))
+        name = "xxhash64" if self._spark else "hashtextextended"
+        first, second = (_builtin(name, (text, ibis.literal(seed, "int64")), "int64") for seed in (1, 2))
         return first, second
 
 
@@ -493,6 +498,8 @@ def _opened(backend: Any, table: Table) -> Any:
 
 def _rows(backend: Any, asked: Any) -> list[dict[str, Any]]:
     """Ask one query; whole numbers come as they are, however large."""
+    if backend.name == "pyspark":
+        return [row.asDict() for row in backend.raw_sql(backend.compile(asked)).collect()]
     cursor = backend.con.execute(backend.compile(asked))
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -508,14 +515,14 @@ def _joined(backend: Any, people: Any, scores: Any, id_column: str, names: Seque
         here, there = here.cast("string"), there.cast("string")
     joined = people.join(told, here == there)
     values = [joined[name] for name in columns]
-    sums = {"n": joined.count(), "quick": functions.quick([joined["id"]], 0).sum()}
+    sums = {"n": joined.count(), "quick": functions.total(functions.quick([joined["id"]], 0))}
     row = functions.quick([joined["id"], *values], 1)
-    sums |= {"digest1": row.sum(), "digest2": functions.quick([row], 2).sum()}
+    sums |= {"digest1": functions.total(row), "digest2": functions.total(functions.quick([row], 2))}
     for j, value in enumerate(values):
         steps = value
         if value.type().is_floating():
             steps = ((value >= 0) & (value <= 1)).ifelse(value * float(GRID), 0.0).round().cast("int64")
-            sums |= {f"square{j}": (steps * steps).sum(), f"least{j}": steps.min(), f"most{j}": steps.max()}
+            sums |= {f"square{j}": functions.total(steps * steps), f"least{j}": steps.min(), f"most{j}": steps.max()}
         sums |= {f"sum{j}": steps.sum(), f"min{j}": value.min(), f"max{j}": value.max(), f"count{j}": value.count()}
     # Of the table as it is: were it the same expression as above, DuckDB would write it down first.
     ids = scores.aggregate(rows=scores.count(), ids=scores[id_column].nunique())
