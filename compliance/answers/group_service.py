@@ -114,7 +114,7 @@ def _terms(grouped: GroupCase) -> wire.GetGroupTermsResponse:
     """Say what may be asked, but for what the caller has left."""
     return wire.GetGroupTermsResponse(
         people=grouped.case.people,
-        attributes=[wire.GroupAttribute(name=each.name, values=each.values) for each in grouped.people.attributes],
+        attributes=grouped.attributes([each.name for each in grouped.people.attributes]),
         measures=_measures(grouped),
         least_share=grouped.least_share,
     )

@@ -127,12 +127,20 @@ class GroupCase:
 
         def reply(_: tuple[bytes, ...]) -> Reply:
             noise = noise_for(self.case.seed, request_id)
-            return Reply(
-                released(self.people, header, predictions, noise, self.limit).SerializeToString(deterministic=True)
-            )
+            release = released(self.people, header, predictions, noise, self.limit)
+            release.by.extend(self.attributes(header.by))
+            release.measures.extend(header.measures)
+            release.least_share = self.least_share
+            return Reply(release.SerializeToString(deterministic=True))
 
         request = Request(self.case.dataset, developer, request_id, digest, METRIC, BY_GROUP, Neighbours.A_FLIP, loss)
         return self.case.ledger.settle(request, reply, room=room)
+
+    def attributes(self, names: Sequence[str]) -> list[wire.GroupAttribute]:
+        """Name the values of some attributes, as they are told; ValueError if there is no such attribute."""
+        there = [each.name for each in self.people.attributes]
+        chosen = [self.people.attributes[there.index(name)] for name in names]
+        return [wire.GroupAttribute(name=each.name, values=each.values) for each in chosen]
 
     def loss(self, epsilon: float) -> Loss:
         """Say what a request costs that offers so much: all of it."""

@@ -25,8 +25,8 @@ from sim.verify.signature import public_key
 if TYPE_CHECKING:
     from cryptography import x509
 
-PAGE, STATEMENT = ".html", ".intoto.json"
-"""How the names of the two files end that belong together."""
+PAGE, STATEMENT, RATES = ".html", ".intoto.json", ".rates.csv"
+"""How the names of the files end that belong together; the last is there where rates by group were told."""
 
 _BYTES_MAX = 64 << 20
 
@@ -50,8 +50,13 @@ def statement_of(page: Path) -> Path:
     return page.with_name(page.name.removesuffix(PAGE) + STATEMENT)
 
 
+def rates_beside(page: Path) -> Path:
+    """Name the table of rates by group beside a page."""
+    return page.with_suffix(RATES)
+
+
 def check(file: Path, *, authority: Path | None = None, key: Path | None = None) -> Checked:
-    """Check a page and the statement beside it.
+    """Check a page and the statement beside it, and the table of rates by group if it is there.
 
     Parameters
     ----------
@@ -65,7 +70,7 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
     Raises
     ------
     EnvelopeError
-        If either file is not what compliance has signed.
+        If a file is not what compliance has signed.
     NotFound, SigningKeyError
         If there is nothing to check, or nothing to check it with.
     """
@@ -80,32 +85,38 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
         opened = open_with_key(envelope, public_key(key))
     if opened.certificate is not None:
         _check_is_compliance(opened.certificate)
-    account, at, digest = _stated(opened)
+    account, at, digests = _stated(opened)
     if opened.certificate is not None:
         _check_held(opened.certificate, account["deployment"], at)
-    _check_page(shown, digest)
-    return Checked(account, tuple(_notes(account, opened.certificate)))
+    _check_is_signed("the page", shown, digests[0])
+    notes, table = _notes(account, opened.certificate), rates_beside(page)
+    if len(digests) > 1 and table.exists():
+        _check_is_signed(table.name, _read(table), digests[1])
+    elif len(digests) > 1:
+        notes.append(f"{table.name}, the table of rates by group that was signed with the page, is not here")
+    return Checked(account, tuple(notes))
 
 
-def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, object]:
-    """Read what is stated, when, and the page's digest; who signed it wrote it, or something else."""
+def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, list[object]]:
+    """Read what is stated, when, and the files' digests; who signed it wrote it, or something else."""
     try:
         stated = json.loads(opened.payload)
         account: dict[str, Any] = stated["predicate"]
         types, signer = (stated["_type"], stated["predicateType"]), account["signer"]
-        at, digest = datetime.fromisoformat(account["signedAt"]).astimezone(UTC), stated["subject"][0]["digest"]
-    except (ArithmeticError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        at, subjects = datetime.fromisoformat(account["signedAt"]).astimezone(UTC), stated["subject"]
+        digests = [subjects[0]["digest"], *(one["digest"] for one in subjects[1:2] if "sha256" in one["digest"])]
+    except (ArithmeticError, AttributeError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise EnvelopeError("what is signed is no statement about a ledger") from None
     if types != (STATEMENT_TYPE, PREDICATE_TYPE) or not {"deployment", "only", "refusals"} <= account.keys():
         raise EnvelopeError("what is signed is another kind of statement")
     if signer != opened.described:
         raise EnvelopeError("the certificate or key beside the statement is not the one that it names")
-    return account, at, digest
+    return account, at, digests
 
 
-def _check_page(page: bytes, digest: object) -> None:
-    if digest != {"sha256": hashlib.sha256(page).hexdigest()}:
-        raise EnvelopeError("the page is not the one that was signed with this statement")
+def _check_is_signed(name: str, file: bytes, digest: object) -> None:
+    if digest != {"sha256": hashlib.sha256(file).hexdigest()}:
+        raise EnvelopeError(f"{name} is not the one that was signed with this statement")
 
 
 def _check_is_compliance(certificate: x509.Certificate) -> None:

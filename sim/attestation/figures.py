@@ -145,6 +145,44 @@ def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) 
     return _figure(f"answers-{metric}", title, caption, f"Chart. {title}: {values}.", draw, len(shown))
 
 
+def ratios(name: str, about: str, rows: Sequence[Mapping[str, Any]]) -> Figure | None:
+    """Draw impact ratios and their intervals, model by model; None if no group is compared."""
+    shown = [row for row in rows if row["ratio"] is not None]
+    if not shown:
+        return None
+
+    def draw(axes: Axes) -> None:
+        for level in (0.8, 1.0):
+            axes.axhline(level, color=GREY, lw=0.9, ls=":" if level < 1 else "-")
+        for i, which in enumerate(dict.fromkeys(row["model"] for row in shown)):
+            xs = [x for x, row in enumerate(shown) if row["model"] == which]
+            mid, low, high = (
+                np.array([shown[x][key] for x in xs], np.float64) for key in ("ratio", "ratio_low", "ratio_high")
+            )
+            axes.errorbar(
+                xs,
+                mid,
+                np.maximum([mid - low, high - mid], 0),
+                ls="",
+                capsize=3,
+                color=COLOURS[i % 6],
+                marker=MARKERS[i % 7],
+                ms=5.5,
+                label=f"model {which}",
+            )
+        names = [", ".join(row["group"]) for row in shown]
+        many = sum(map(len, names)) > 55
+        axes.set_xticks(range(len(shown)), names, rotation=30 if many else 0, ha="right" if many else "center")
+        axes.set_xlim(-0.7, len(shown) - 0.3)
+        axes.set_ylim(0, 1.04)
+        axes.set_ylabel("impact ratio")
+        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="four fifths")])
+
+    values = "; ".join(f"{', '.join(row['group'])} {number(row['ratio'])}" for row in shown)
+    caption = "Bars hold the exact ratio of these people with at least 95% each."
+    return _figure(name, "Impact ratios", caption, f"Chart. {about}. Impact ratios: {values}.", draw, len(shown))
+
+
 def _figure(name: str, title: str, caption: str, alt: str, draw: Callable[[Axes], None], marks: int) -> Figure:
     wide = marks >= _MANY
     return Figure(name, title, caption, alt, svg(name, draw, _WIDE if wide else INCHES), wide=wide)

@@ -8,7 +8,7 @@ from typing import Any
 
 from compliance.ledger.accountant import Neighbours, Rule
 from compliance.mechanisms import MECHANISMS
-from sim.attestation import figures
+from sim.attestation import figures, rates
 from sim.report.notation import MISSING, as_float, number, plural
 from sim.report.page import Section, Term, fill
 from sim.report.tables import Column, PageTable
@@ -125,6 +125,7 @@ def _findings(account: _Told) -> list[str]:
         if bought := account.get(key, []):
             some = what.replace(" ", "s ", 1) if len(bought) > 1 else what
             found.append(f"{len(bought):,} {some} {'was' if len(bought) == 1 else 'were'} answered.")
+    found += rates.findings(account)
     for one in _wholes(account):
         found.append(
             f"{one['dataset']}: ε = {number(one['spent'])} of {number(one['epsilon'])} is spent. {_meaning(one)}"
@@ -289,7 +290,10 @@ def _by_group(account: _Told) -> list[Section]:
         "Counts of people by group and decision, with noise. ε bounds what they tell of one person's protected "
         "attributes, all of them together."
     )
-    return _records("by-group", "Counts by group", account.get("byGroup", []), keys, note=note)
+    return [
+        *_records("by-group", "Counts by group", account.get("byGroup", []), keys, note=note),
+        *rates.sections(account),
+    ]
 
 
 def _releases(account: _Told) -> list[Section]:
@@ -342,9 +346,10 @@ def _checked(account: _Told) -> list[Section]:
 
 
 _SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
-    *(_unit, _relation, _budget, _composition, _mechanisms, _audits, _by_group, _releases, _refusals, _others),
+    *(rates.sections, _unit, _relation, _budget, _composition),
+    *(_mechanisms, _audits, _by_group, _releases, _refusals, _others),
 )
-"""Those that a reader of SP 800-226 looks for first."""
+"""What the four-fifths rule asks for, then what a reader of SP 800-226 looks for first."""
 
 
 def _wholes(account: _Told) -> list[_Told]:

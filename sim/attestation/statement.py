@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from compliance.ledger.entries import LOST, Entry, Terms
 from compliance.ledger.place import Inspection
 from fairwall.laws.quantiles import LEVEL
 from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
+from sim.attestation.rates import rates_of
 
 _POINTS = 40
 """At so many charges of a data set, at most, it is said what was spent by then: a rule may take long to add up."""
@@ -80,7 +81,7 @@ def account_of(
         "budgets": _budgets([record for record in records if isinstance(record, Terms)]),
         "course": _course([record for found in chains for record in found.records], dataset, developer),
         "audits": [_audit(entry) for entry in asked],
-        "byGroup": [_batch(entry) for entry in charges if entry.request.metric == BY_GROUP],
+        "byGroup": [{**_batch(entry), **rates_of(entry)} for entry in charges if entry.request.metric == BY_GROUP],
         "releases": [_charge(entry) for entry in charges if entry.request.metric == _RELEASE],
         "lost": [_charge(entry) for entry in charges if entry.request.metric == LOST],
         "others": [
@@ -92,9 +93,9 @@ def account_of(
     }
 
 
-def statement_of(account: dict[str, Any], name: str, page: bytes) -> bytes:
-    """State an account, and the name of the page that it is told on, in JSON."""
-    subjects = [{"name": name, "digest": {"sha256": hashlib.sha256(page).hexdigest()}}]
+def statement_of(account: dict[str, Any], files: Mapping[str, bytes]) -> bytes:
+    """State an account in JSON, and the names of the files that it is told in: the page first, then tables."""
+    subjects = [{"name": name, "digest": {"sha256": hashlib.sha256(file).hexdigest()}} for name, file in files.items()]
     subjects += [
         {"name": audit["subject"], "digest": {"blake3": audit["digest"]}}
         for audit in (*account["audits"], *account.get("byGroup", []))

@@ -140,9 +140,7 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
     models, whole, cells = len(predictions), list(header.measures), counted.cells(list(header.by))
     measures = [each for each in whole if each != wire.MEASURE_MEAN_SCORE]
     sums = len(measures) < len(whole)
-    groups = math.prod(len(counted.values[name]) for name in header.by)
-    if release.groups != groups:
-        raise Violation(f"an answer is about {release.groups} groups; there are {groups}")
+    groups = _groups(release, header, counted)
     if sorted(model for table in release.tables for model in table.models) != list(range(models)):
         raise Violation("not every model is in one table")
     share, found = (0.5 if sums else 1.0), []
@@ -170,6 +168,19 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
     return found
 
 
+def _groups(release: Any, header: Any, counted: Counted) -> int:
+    """Return how many groups an answer is about, once it says which, and what of them, as was asked."""
+    asked = {name: list(counted.values[name]) for name in header.by}
+    groups = math.prod(map(len, asked.values()))
+    if release.groups != groups:
+        raise Violation(f"an answer is about {release.groups} groups; there are {groups}")
+    if [(each.name, list(each.values)) for each in release.by] != list(asked.items()):
+        raise Violation("an answer names other groups than were asked for")
+    if list(release.measures) != list(header.measures):
+        raise Violation("an answer names other measures than were asked for")
+    return groups
+
+
 def _unlike(exact: Array) -> Array:
     """Return how far exact numbers are from the mean of their rows, but for the last of each, which follows."""
     apart: Array = (exact - exact.mean(axis=1, keepdims=True))[:, :-1]
@@ -179,9 +190,7 @@ def _unlike(exact: Array) -> Array:
 def _look_at_rows(release: Any, header: Any, counted: Counted, predictions: Array) -> tuple[Array, Array, Array]:
     """Check the form of rows, and return uniform numbers, of each the exact one that it hides, and the noise."""
     measures, cells = list(header.measures), counted.cells(list(header.by))
-    groups = math.prod(len(counted.values[name]) for name in header.by)
-    if release.groups != groups:
-        raise Violation(f"an answer is about {release.groups} groups; there are {groups}")
+    groups = _groups(release, header, counted)
     if release.tables or release.HasField("sums"):
         raise Violation("an answer has rows, and tables or sums too")
     looked, values = _valued(measures, counted.labels, predictions)

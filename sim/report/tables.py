@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +16,19 @@ _ROWS_FOLDED = 3
 _HELD = 48
 """So many letters may stay where they are; more would leave no room for what is scrolled."""
 
+_FORMULA = re.compile(r"[=+@\t\r]|-(?!\d+(\.\d+)?(e[-+]?\d+)?$)")
+"""How a cell begins that a spreadsheet computes; a number below 0 is one as it is."""
+
 _LETTER = 0.6
 """How wide a letter is, in em."""
+
+
+def as_csv(rows: Iterable[Iterable[str]]) -> bytes:
+    """Write rows as a CSV file. What others named is no formula in a spreadsheet: an apostrophe is before it."""
+    text = io.StringIO()
+    for row in rows:
+        csv.writer(text).writerow(f"'{one}" if _FORMULA.match(one) else one for one in row)
+    return text.getvalue().encode()
 
 
 @dataclass(frozen=True)
@@ -98,11 +110,9 @@ class PageTable:
     @property
     def csv(self) -> str:
         """The whole table as a CSV file, as the address of a link holds it."""
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(column.name for column in self.columns)
-        writer.writerows(zip(*(column.texts for column in self.columns), strict=True))
-        return f"data:text/csv;charset=utf-8;base64,{b64encode(text.getvalue().encode()).decode()}"
+        rows = zip(*(column.texts for column in self.columns), strict=True)
+        written = as_csv([[column.name for column in self.columns], *rows])
+        return f"data:text/csv;charset=utf-8;base64,{b64encode(written).decode()}"
 
     @property
     def heads(self) -> list[tuple[Column, bool]]:

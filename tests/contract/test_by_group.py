@@ -18,9 +18,10 @@ from compliance.mechanisms import MECHANISMS
 from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from compliance.records.rows import Rows, identified
+from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub, add_GroupServiceServicer_to_server
-from fairwall.rpc.arrays import from_message, header_of
+from fairwall.rpc.arrays import ArrayError, from_message, header_of
 from fairwall.wire.v1 import error_pb2 as error
 from tests.contract.refused import refusal
 
@@ -94,6 +95,24 @@ def test_a_request_is_counted_and_charged_once(groups: GroupServiceStub) -> None
     other = ask(groups, request_id="other")
     assert other.release != first.release
     assert ask(groups).epsilon_remaining_now == other.epsilon_remaining == 1.0
+
+
+def test_an_answer_says_what_it_is_about(groups: GroupServiceStub) -> None:
+    """Whoever has nothing but the answer reads the same as who has asked; what does not say so is not read."""
+    asked = [wire.MEASURE_TRUE_POSITIVE_RATE, SELECTION]
+    release = ask(groups, by=["half", "kind"], measures=asked).release
+    assert [(each.name, list(each.values)) for each in release.by] == [
+        ("half", ["first", "second"]),
+        ("kind", ["a", "b", "c"]),
+    ]
+    assert (list(release.measures), release.least_share) == (asked, 0.1)
+    found = ByGroup.read(release, epsilon_charged=0.5, epsilon_remaining=1.5, epsilon_remaining_now=1.5)
+    assert (found.models, found.groups[1]) == (1, ("first", "b"))
+    for field in ("by", "measures", "groups", "tables"):
+        less = wire.GroupRelease.FromString(release.SerializeToString())
+        less.ClearField(field)
+        with pytest.raises(ArrayError, match="does not say what it is about"):
+            ByGroup.read(less, epsilon_charged=0.5, epsilon_remaining=1.5, epsilon_remaining_now=1.5)
 
 
 @pytest.mark.parametrize(

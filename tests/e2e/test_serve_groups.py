@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import re
 import shutil
@@ -167,22 +168,68 @@ def test_what_is_refused_is_not_charged(own: Path) -> None:
 
 
 @pytest.mark.check
-def test_the_ledger_is_shown_and_signed_with_counts_by_group_in_it(own: Path) -> None:
-    _, chosen = applicants(own)
-    report, *_ = documented("A signed page")
+def test_the_signed_page_carries_what_the_developer_was_told_by_group(own: Path) -> None:
+    """The four-fifths table: by race, by sex, by both, bit for bit, for an auditor who has the files alone."""
+    group, chosen = applicants(own)
+    less = np.where((group // 2 == 1) & (np.arange(PEOPLE) % 2 == 0), 0.0, chosen)  # half of one race's
+    people = (own / "applicants.csv").read_bytes()
+    report, check, *_ = documented("A signed page")
     with serving(own) as running, running.client() as audits:
-        audits.count_by_group(chosen, BY, 0.5, request_id="counts")
-        audits.ask(chosen, "sp", 0.25, request_id="gap")
+        first = audits.count_by_group(
+            less, BY, 0.5, request_id="=counts", measures=["selection_rate", "true_positive_rate"]
+        )
+        second = audits.count_by_group(np.stack([chosen, less]), ("sex",), 0.5, request_id="two")
+        audits.ask(chosen, "sp", 0.25, request_id="gap.rates.csv")
         shutil.copyfile(own / "log", own / "service.log")
         for words in (report, ["deploy", "ledger", "show", "ledger/ledger.sqlite"]):
             done = fairwall(*words, cwd=own)
             assert (done.returncode, done.stderr) == (0, "")
     assert "by-group" in done.stdout
-    assert "Counts by group" in (own / "loans.html").read_text()
-    statement = json.loads((own / "loans.intoto.json").read_text())
-    told = json.loads(base64.b64decode(statement["payload"]))
-    assert [one["name"] for one in told["subject"][1:]] == ["alice/gap", "alice/counts"]
-    assert [one["epsilon"] for one in told["predicate"]["byGroup"]] == [0.5]
+    told = json.loads(base64.b64decode(json.loads((own / "loans.intoto.json").read_text())["payload"]))
+    assert [one["name"] for one in told["subject"]] == [
+        *("loans.html", "loans.rates.csv", "alice/gap.rates.csv", "alice/=counts", "alice/two")
+    ]
+    stated = told["predicate"]["byGroup"]
+    assert [one["epsilon"] for one in stated] == [0.5, 0.5]
+    rows = list(csv.DictReader((own / "loans.rates.csv").read_text().splitlines()))
+    assert {row["request"] for row in rows} == {"'=counts", "two"}, "no formula in a spreadsheet"
+    for answer, one, request in ((first, stated[0], "'=counts"), (second, stated[1], "two")):
+        for over in [(name,) for name in answer.by] + ([answer.by] if len(answer.by) > 1 else []):
+            for measure in answer.measures:
+                of = [row for row in one["rates"] if (row["over"], row["measure"]) == ([*over], measure)]
+                also = [
+                    row
+                    for row in rows
+                    if (row["request"], row["by"], row["measure"]) == (request, " and ".join(over), measure)
+                ]
+                for record, row, line in zip(answer.records(over), of, also, strict=True):
+                    assert (record["model"] + 1, [record[name] for name in over]) == (row["model"], row["group"])
+                    assert (str(row["model"]), ", ".join(row["group"])) == (line["model"], line["group"])
+                    for theirs, ours in (("", "rate"), ("_ratio_low", "ratio_low"), ("_high", "rate_high")):
+                        exact = record[f"{measure}{theirs}"]
+                        assert row[ours] == (None if np.isnan(exact) else exact)
+                        assert line[ours] == ("" if np.isnan(exact) else repr(exact))
+    page = (own / "loans.html").read_text()
+    for heading in ("Selection rate by race: alice/=counts", "Selection rate by race and sex: alice/=counts"):
+        assert heading in page
+    (worst,) = [row for row in stated[0]["worst"] if (row["over"], row["measure"]) == (["race"], "selection_rate")]
+    assert (worst["least"], worst["below_four_fifths"] > 0.9) == (["black"], True)
+    assert "selection rate by race: black has" in page
+    assert "Not compared: other; unknown." in page
+    assert (own / "applicants.csv").read_bytes() == people
+
+    assert fairwall(*check, cwd=own).returncode == 2  # no authority.pem here
+    shutil.copyfile(own / "certificates/developer-alice/authority.pem", own / "authority.pem")
+    assert fairwall(*check, cwd=own).returncode == 0
+    table = (own / "loans.rates.csv").read_bytes()
+    (own / "loans.rates.csv").write_bytes(table.replace(b"black", b"white", 1))
+    changed = fairwall(*check, cwd=own)
+    assert changed.returncode == 1
+    assert "loans.rates.csv is not the one that was signed with this statement" in changed.stdout
+    (own / "loans.rates.csv").unlink()
+    missing = fairwall(*check, cwd=own)
+    assert missing.returncode == 0
+    assert "is not here" in missing.stdout
 
 
 @pytest.mark.check

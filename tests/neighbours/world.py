@@ -162,7 +162,7 @@ class World:
         found = sealed(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
         account = statement.account_of(found, place.name, datetime.fromtimestamp(0, UTC), {})
         told = page.render(account) if draws else b""
-        self.seen += [*found[0].records, told, statement.statement_of(account, "page.html", told)]
+        self.seen += [*found[0].records, told, statement.statement_of(account, {"page.html": told})]
 
 
 class _Kept(logging.Handler):

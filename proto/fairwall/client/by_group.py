@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -108,6 +107,32 @@ class ByGroup:
     epsilon_remaining_now: float
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
+
+    @classmethod
+    def read(cls, release: wire.GroupRelease, **charged: Any) -> ByGroup:
+        """Read what was released and says itself what it is about; by name what was charged, as above.
+
+        Raises
+        ------
+        ArrayError
+            If what it says is not what it has.
+        """
+        names = {number: name for name, number in MEASURES.items()}
+        groups = tuple(product(*(each.values for each in release.by)))
+        has = bool(release.tables or release.rows) and len(groups) == release.groups
+        if not (has and release.by and release.measures and set(release.measures) <= names.keys()):
+            raise arrays.ArrayError("what was released does not say what it is about")
+        measures = tuple(names[number] for number in release.measures)
+        models = sum(len(table.models) for table in release.tables)
+        return cls(
+            by=tuple(each.name for each in release.by),
+            groups=groups,
+            measures=measures,
+            models=models or len(release.rows[0].row) // len(measures),
+            release=release,
+            least_share=release.least_share,
+            **charged,
+        )
 
     def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Give one record for each model and group, with plain names and numbers; see `frame`."""
@@ -356,16 +381,8 @@ def count(
         yield from encoded(predictions, wire.ByGroupRequest)
 
     told = service.ByGroup(parts(), timeout=BY_GROUP_SECONDS)
-    values = [allowed.attributes[name] for name in by]
-    if told.release.groups != math.prod(map(len, values)):
-        raise arrays.ArrayError("what was released does not fit the terms")
-    return ByGroup(
-        by=tuple(by),
-        groups=tuple(product(*values)),
-        measures=tuple(measures),
-        models=predictions.shape[0],
-        release=told.release,
-        least_share=allowed.least_share,
+    found = ByGroup.read(
+        told.release,
         epsilon_charged=told.epsilon_charged,
         epsilon_remaining=told.epsilon_remaining,
         epsilon_remaining_now=(
@@ -374,6 +391,10 @@ def count(
         rows_compared=told.rows_compared if told.HasField("rows_compared") else None,
         request_id=header.request_id,
     )
+    groups = tuple(product(*(allowed.attributes[name] for name in by)))
+    if (found.by, found.groups, found.measures) != (tuple(by), groups, tuple(measures)):
+        raise arrays.ArrayError("what was released is not what was asked for")
+    return found
 
 
 def _numbers(message: Any) -> NDArray[Any]:

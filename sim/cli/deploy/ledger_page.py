@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def report(
     policy: Policy,
-    out: Annotated[Path, typer.Option(help="The page; its statement goes beside it.", metavar="PAGE.html")],
+    out: Annotated[
+        Path, typer.Option(help="The page; its statement goes beside it, and a table of rates.", metavar="PAGE.html")
+    ],
     log: Annotated[
         list[Path] | None, typer.Option(help="Count refused calls in this log of the service, too.", metavar="FILE")
     ] = None,
@@ -34,8 +36,8 @@ def report(
     from datetime import UTC, datetime
 
     from compliance.ledger.copies import sealed
-    from sim.attestation import envelope, refusals, statement
-    from sim.attestation.check import statement_of
+    from sim.attestation import envelope, rates, refusals, statement
+    from sim.attestation.check import rates_beside, statement_of
     from sim.attestation.page import render
 
     beside = statement_of(out)
@@ -51,10 +53,12 @@ def report(
         developer=developer,
         refusals=refusals.count(log, dataset, f"developer/{developer}" if developer else None) if log else None,
     )
-    page = render(account)
-    _replace(out, page)
-    _replace(beside, envelope.sign(statement.statement_of(account, out.name, page), signer))
-    typer.echo(f"page: {out}\nstatement: {beside}")
+    table = {rates_beside(out): rates.table_of(account)} if any("rates" in one for one in account["byGroup"]) else {}
+    files = {out: render(account), **table}
+    stated = statement.statement_of(account, {path.name: file for path, file in files.items()})
+    for path, file in {**files, beside: envelope.sign(stated, signer)}.items():
+        _replace(path, file)
+    typer.echo(f"page: {out}\nstatement: {beside}" + "".join(f"\nrates by group: {path}" for path in table))
 
 
 def check(
@@ -76,7 +80,7 @@ def check(
         str, typer.Option(help="With --predictions, in the order of ids: the rows' digest, as sent.", metavar="HEX")
     ] = "",
 ) -> None:
-    """Check offline that compliance signed a page, as it is. No byte of it may have changed since."""
+    """Check offline that compliance signed a page, and the table beside it. No byte may have changed since."""
     from sim.attestation.check import check as checked
     from sim.attestation.envelope import EnvelopeError
 

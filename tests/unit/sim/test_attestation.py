@@ -136,7 +136,7 @@ def put(folder: Path, page: bytes, signed: bytes, name: str = "page") -> Path:
 
 
 def signed(account: dict[str, Any], page: bytes, signer: Signer) -> bytes:
-    return envelope.sign(statement.statement_of(account, "page.html", page), signer)
+    return envelope.sign(statement.statement_of(account, {"page.html": page}), signer)
 
 
 @pytest.fixture(scope="module")
@@ -361,7 +361,7 @@ def test_a_twin_that_does_not_look_at_the_page_is_found_out(
     tmp_path: Path, account: dict[str, Any], places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs = forgeries(account, places)
-    monkeypatch.setattr(checking, "_check_page", lambda *_: None)
+    monkeypatch.setattr(checking, "_check_is_signed", lambda *_: None)
     assert believed(tmp_path, pairs, places.authority) == {
         "another page",
         "another statement's page",
@@ -478,7 +478,7 @@ def test_the_account_tells_budgets_answers_and_changes(account: dict[str, Any]) 
 
 
 def test_the_statement_names_each_batch_by_its_digest(account: dict[str, Any]) -> None:
-    stated = json.loads(statement.statement_of(account, "page.html", TINY))
+    stated = json.loads(statement.statement_of(account, {"page.html": TINY}))
     assert stated["subject"][1:] == [
         {"name": f"{who}/{name}", "digest": {"blake3": hashlib.sha256(name.encode()).hexdigest()}}
         for who, name in (("alice", "<first>"), ("bob", "second"))
@@ -633,7 +633,7 @@ def test_a_page_for_one_developer_tells_of_no_other(found: Inspection, places: P
     assert [one["spent"] for one in account["accounts"] if one["developer"] is None] == [0.75, 1.0]
     page = render(account)
     assert b"bob" not in page
-    assert b"bob" not in statement.statement_of(account, "page.html", page)
+    assert b"bob" not in statement.statement_of(account, {"page.html": page})
     assert b"This page is about developer alice alone" in page
     only = account_of(found, places.signer(), dataset="people")
     assert only["audits"] == []

@@ -97,16 +97,22 @@ class ByGroupResponse(_message.Message):
     def __init__(self, release: _Optional[_Union[GroupRelease, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., epsilon_remaining_now: _Optional[float] = ..., rows_compared: bool = ...) -> None: ...
 
 class GroupRelease(_message.Message):
-    __slots__ = ("groups", "tables", "sums", "rows")
+    __slots__ = ("groups", "tables", "sums", "rows", "by", "measures", "least_share")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     SUMS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    MEASURES_FIELD_NUMBER: _ClassVar[int]
+    LEAST_SHARE_FIELD_NUMBER: _ClassVar[int]
     groups: int
     tables: _containers.RepeatedCompositeFieldContainer[GroupTable]
     sums: GroupSums
     rows: _containers.RepeatedCompositeFieldContainer[GroupRows]
-    def __init__(self, groups: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[GroupTable, _Mapping]]] = ..., sums: _Optional[_Union[GroupSums, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[GroupRows, _Mapping]]] = ...) -> None: ...
+    by: _containers.RepeatedCompositeFieldContainer[GroupAttribute]
+    measures: _containers.RepeatedScalarFieldContainer[Measure]
+    least_share: float
+    def __init__(self, groups: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[GroupTable, _Mapping]]] = ..., sums: _Optional[_Union[GroupSums, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[GroupRows, _Mapping]]] = ..., by: _Optional[_Iterable[_Union[GroupAttribute, _Mapping]]] = ..., measures: _Optional[_Iterable[_Union[Measure, str]]] = ..., least_share: _Optional[float] = ...) -> None: ...
 
 class GroupTable(_message.Message):
     __slots__ = ("models", "counts", "base", "hits", "rate")

@@ -1,0 +1,223 @@
+"""Rates by group as they were released, for a statement and its page: by each attribute, and by all of them together.
+
+That is what the four-fifths rule and New York's Local Law 144 look at: of each group how many people, the rate, and the
+impact ratio, which is the rate over that of the most favoured group. All of it is arithmetic on what a developer was
+told (`fairwall.laws.group_tables`), with the noise counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compliance.ledger.entries import Entry
+from fairwall.client.by_group import ByGroup
+from fairwall.compliance.v1.group_service_pb2 import GroupRelease
+from sim.attestation import figures
+from sim.report.notation import MISSING, number, plural
+from sim.report.page import Section
+from sim.report.tables import Column, PageTable, as_csv
+
+_Told = Mapping[str, Any]
+
+REQUESTS_MAX = 12
+"""So many requests' rates are on the page; the statement has all."""
+
+_IN_SHORT = 3
+"""So many of them stand at the top."""
+
+_SURE = 0.95
+
+_COLUMNS = ("people", "rate", "difference", "ratio")
+"""What is told with the ends of an interval."""
+
+
+def rates_of(entry: Entry) -> dict[str, Any]:
+    """Tell what counts by group say: a row for each model, measure and group, and which groups are furthest apart.
+
+    Nothing of counts that were released before releases said what they are about.
+    """
+    release = GroupRelease.FromString(entry.reply.answer)
+    if not release.by:
+        return {}
+    charged = entry.request.loss.epsilon
+    found = ByGroup.read(release, epsilon_charged=charged, epsilon_remaining=0.0, epsilon_remaining_now=0.0)
+    ways = [(name,) for name in found.by] + ([found.by] if len(found.by) > 1 else [])
+    return {
+        "by": list(found.by),
+        "leastShare": found.least_share,
+        "rates": [row for over in ways for row in _rows(found, over)],
+        "worst": [pair for over in ways for pair in _worst(found, over)],
+    }
+
+
+def _rows(found: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
+    records = found.records(over)
+    for measure in found.measures:
+        for record in records:
+            told = {key.removeprefix(f"{measure}_"): value for key, value in record.items()}
+            told["rate"], told["rate_low"], told["rate_high"] = (record[measure + end] for end in ("", "_low", "_high"))
+            yield {
+                "over": list(over),
+                "measure": measure,
+                "model": record["model"] + 1,
+                "group": [record[name] for name in over],
+                "compared": record["compared"],
+                **{f"{name}{end}": _number(told[f"{name}{end}"]) for name in _COLUMNS for end in ("", "_low", "_high")},
+                "below_four_fifths": _number(told["below_four_fifths"]),
+                "p_value": _number(told.get("p_value", math.nan)),
+            }
+
+
+def _worst(found: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for measure in found.measures:
+        for model in range(found.models):
+            worst = found.worst_pair(measure, model, over)
+            if worst is not None:
+                most, least, pair = worst
+                yield {
+                    "over": list(over),
+                    "measure": measure,
+                    "model": model + 1,
+                    "most": list(most),
+                    "least": list(least),
+                    **{f"ratio{end}": _number(getattr(pair, f"ratio{end}")) for end in ("", "_low", "_high")},
+                    "below_four_fifths": _number(pair.below),
+                }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def table_of(account: _Told) -> bytes:
+    """Write all rates of an account as a CSV file, a row for each model, measure and group; numbers in full."""
+    told = [*(f"{name}{end}" for name in _COLUMNS for end in ("", "_low", "_high")), "below_four_fifths", "p_value"]
+    head = ["dataset", "developer", "request", "model", "by", "group", "measure", "compared", *told]
+    rows = [
+        [
+            *(request["dataset"], request["developer"], request["request"], str(row["model"])),
+            *(_named(row["over"]), ", ".join(row["group"]), row["measure"], "yes" if row["compared"] else "no"),
+            *("" if row[name] is None else repr(row[name]) for name in told),
+        ]
+        for request in account.get("byGroup", ())
+        for row in request.get("rates", ())
+    ]
+    return as_csv([head, *rows])
+
+
+def findings(account: _Told) -> list[str]:
+    """Say what the last requests found of who is selected how often: the four-fifths rule's question."""
+    return [
+        f"{request['developer']}/{request['request']}, {_called(measure)} by {_named(over)}: {said}"
+        for request, over, measure in _asked(account, _IN_SHORT)
+        if measure in ("selection_rate", "scoring_rate")
+        for said in _verdicts(_of(request["worst"], over, measure), 1)
+    ]
+
+
+def sections(account: _Told) -> list[Section]:
+    """Lay out each request's rates: by each attribute, then by all of them together."""
+    told = list(_asked(account))
+    return [_section(request, over, measure, place) for place, (request, over, measure) in enumerate(told)]
+
+
+def _asked(account: _Told, most: int = REQUESTS_MAX) -> Iterator[tuple[_Told, Sequence[str], str]]:
+    for request in [one for one in account.get("byGroup", ()) if one.get("rates")][-most:]:
+        ways = dict.fromkeys((row["measure"], tuple(row["over"])) for row in request["rates"])
+        yield from ((request, over, measure) for measure, over in ways)
+
+
+def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> Section:
+    rows, worst = (_of(request[what], over, measure) for what in ("rates", "worst"))
+    several = len({row["model"] for row in rows}) > 1
+    table = PageTable(
+        (
+            *([Column("model", [str(row["model"]) for row in rows], stays=True)] if several else []),
+            Column(_named(over), [", ".join(row["group"]) for row in rows], numeric=False, stays=True),
+            _with_ends("people", rows, "people", digits=6),
+            _with_ends("rate", rows, _called(measure)),
+            _with_ends("ratio", rows, "impact ratio"),
+            Column("P(ratio < 0.8)", [_probability(row["below_four_fifths"]) for row in rows], stays=True),
+            _with_ends("difference", rows, "difference"),
+            *([Column("p-value", [number(row["p_value"]) for row in rows])] if rows[0]["p_value"] is not None else []),
+        ),
+        (
+            "Impact ratio: a group's rate over the most favoured group's; difference: that rate less the group's. "
+            "Numbers in brackets hold the exact value of these people in at least 95% of cases, noise counted. "
+            "P(ratio < 0.8) leans to yes: noise makes the largest of several rates larger.",
+            *_left_out(request, rows),
+        ),
+        keys=2 if several else 1,
+    )
+    heading = f"{_called(measure).capitalize()} by {_named(over)}: {request['developer']}/{request['request']}"
+    drawn = figures.ratios(f"ratios-{place}", heading, rows) if len(rows) <= figures.ANSWERS_MAX else None
+    return Section(
+        f"rates-{place}",
+        heading,
+        conclusions=_verdicts(worst, 3),
+        table=table,
+        figures=[drawn] if drawn is not None else [],
+    )
+
+
+def _with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> Column:
+    """Lay out a number with the ends of its interval."""
+
+    def text(row: _Told) -> str:
+        middle, low, high = (number(row[f"{name}{end}"], digits) for end in ("", "_low", "_high"))
+        return middle if MISSING in (low, high) else f"{middle} [{low} to {high}]"
+
+    return Column(head, list(map(text, rows)), stays=True)
+
+
+def _verdicts(worst: Sequence[_Told], most: int) -> list[str]:
+    """Say which groups are furthest apart, of the models where that is most likely below four fifths."""
+    if not worst:
+        return []
+    order = sorted(worst, key=lambda pair: (-(pair["below_four_fifths"] or 0), pair["ratio"] or 0, pair["model"]))
+    several = len(worst) > 1
+    said = [
+        (f"model {pair['model']}: " if several else "")
+        + f"{', '.join(pair['least'])} has {number(pair['ratio'])} [{number(pair['ratio_low'])} to "
+        f"{number(pair['ratio_high'])}] times the rate of {', '.join(pair['most'])}; below four fifths with a "
+        f"probability of {_probability(pair['below_four_fifths'])}."
+        for pair in order[:most]
+    ]
+    if several:
+        below = sum((pair["below_four_fifths"] or 0) >= _SURE for pair in worst)
+        above = sum((pair["below_four_fifths"] or 0) <= 1 - _SURE for pair in worst)
+        said.append(
+            f"Of {plural(len(worst), 'model')}, {below} {'is' if below == 1 else 'are'} below four fifths with a "
+            f"probability of {_SURE:.0%} and more, and {above} above; of the others noise leaves it open."
+        )
+    return said
+
+
+def _left_out(request: _Told, rows: Sequence[_Told]) -> list[str]:
+    """Say which groups are in the table and in no comparison, and why."""
+    names = list(dict.fromkeys(", ".join(row["group"]) for row in rows if not row["compared"]))
+    if not names:
+        return []
+    share = request["leastShare"]
+    small = f", and groups that are estimated below {share:.0%} of the people" if share else ""
+    return [f"Not compared: {'; '.join(names)}. People of whom something is unknown are not{small}."]
+
+
+def _of(told: Sequence[_Told], over: Sequence[str], measure: str) -> list[_Told]:
+    return [row for row in told if (tuple(row["over"]), row["measure"]) == (tuple(over), measure)]
+
+
+def _named(over: Sequence[str]) -> str:
+    return " and ".join(over)
+
+
+def _called(measure: str) -> str:
+    return measure.replace("_", " ")
+
+
+def _probability(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    return "more than 99%" if value > 0.99 else "less than 1%" if value < 0.01 else f"{value:.0%}"
