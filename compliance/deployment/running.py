@@ -74,7 +74,7 @@ class Running:
 def service_of(ledger: Path) -> int | None:
     """Return the process that serves a ledger, None if none does; 0 if this process cannot see it."""
     try:
-        descriptor = os.open(_path(ledger), os.O_RDWR)
+        descriptor = os.open(_path(ledger), os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:

@@ -68,6 +68,11 @@ _TYPES = {
         facts bytea NOT NULL, remaining float8 NOT NULL, time float8 NOT NULL""",
 }
 
+_NAME = "fairwall"
+
+_CONNECTED = """SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database()
+    AND usename = current_user AND pid <> pg_backend_pid() AND application_name LIKE %s ORDER BY 1"""
+
 _SCHEMA = (
     "CREATE SCHEMA fairwall",
     "CREATE TABLE fairwall.format (format integer NOT NULL)",
@@ -290,6 +295,20 @@ def reading(url: str) -> Iterator[PostgresSession]:
         yield PostgresSession(db)
 
 
+def connected(url: str) -> tuple[str, ...]:
+    """Name who is connected to a database as its user, each by its host and process: its services, for the most part.
+
+    LedgerError, LedgerUnavailable as `reading`.
+    """
+    with explained(shown(url)), contextlib.closing(opened(url)) as db:
+        return tuple(name for (name,) in db.execute(_CONNECTED, (f"{_NAME} %",)))
+
+
+def _own_name() -> str:
+    """Say what the server may call a connection: whose it is, in as many letters as it keeps."""
+    return f"{_NAME} {os.uname().nodename[:40]} {os.getpid()}"
+
+
 def has_begun(url: str) -> bool:
     """Say whether a database holds a ledger with a chain. LedgerError, LedgerUnavailable as `reading`."""
     with explained(shown(url)), contextlib.closing(opened(url)) as db:
@@ -411,7 +430,7 @@ def opened(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
     check(url)
     own = parse_qs(urlsplit(url).query)
-    limits = {"connect_timeout": _SECONDS, "tcp_user_timeout": 1000 * _SECONDS, "application_name": "fairwall"}
+    limits = {"connect_timeout": _SECONDS, "tcp_user_timeout": 1000 * _SECONDS, "application_name": _own_name()}
     wanted: dict[str, Any] = {name: value for name, value in limits.items() if name not in own}
     return psycopg.connect(url, autocommit=True, **wanted)
 

@@ -22,6 +22,11 @@ dates: Any = untyped_dates
 ANSWERS_MAX = 60
 """So many answers fit into a figure; the last ones are drawn."""
 
+_SHARES_MAX = 10
+"""So many developers' shares are drawn; more have no room in a legend."""
+
+_LABEL_MAX = 40
+
 _WIDE = (10.4, 3.7)
 _MANY = 12
 """From so many marks on a figure takes the page's whole width, and is moved from side to side on a narrow one."""
@@ -49,22 +54,7 @@ def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -
             days = [first, *(_day(at) for at, _ in points), last]
             values = [0.0, *(as_float(value) for _, value in points)]
             values.append(values[-1])
-            if who is None:
-                axes.step(days, values, where="post", color=BLACK, lw=2.2, label="all developers")
-            else:
-                i = developers.index(who)
-                axes.step(
-                    days,
-                    values,
-                    where="post",
-                    color=COLOURS[i % 6],
-                    ls=DASHES[i % 7],
-                    lw=1.5,
-                    marker=MARKERS[i % 7],
-                    ms=5,
-                    markevery=slice(1, -1),
-                    label=who,
-                )
+            _step(axes, days, values, who, developers)
         if all(math.isfinite(epsilon) for _, epsilon in limits):
             axes.step(
                 [*(day for day, _ in limits), last],
@@ -75,20 +65,54 @@ def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -
                 ls=(0, (1, 1.5)),
                 label="the data set's budget",
             )
-        place = dates.AutoDateLocator(tz=UTC, minticks=3, maxticks=8)
-        axes.xaxis.set_major_locator(place)
-        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(place, tz=UTC))
-        axes.set_xlim(first, last)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("time, UTC")
-        axes.set_ylabel("ε spent")
-        legend(axes, [])
+        _over_time(axes, first, last, "ε spent")
 
     title = f"Spent of the budget of {dataset}"
     values = ", ".join(f"{who or 'all'} {number(points[-1][1])}" for who, points in lines.items())
     caption = "Composed by the data set's rule. Shares of developers may add up to more than its budget."
     place = sorted({one["dataset"] for one in account["course"]}).index(dataset)
     return _figure(f"spent-{place}", title, caption, f"Chart. {title}: {values}.", draw, len(set(ends)))
+
+
+def left(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -> Figure | None:
+    """Draw what was left of a data set's budget and of developers' shares, until now; None if that is infinite."""
+    whole = _left(account, dataset, None)
+    lines = {who: _left(account, dataset, who) for who in (None, *developers)}
+    lines = {who: points for who, points in lines.items() if points and math.isfinite(points[-1][1])}
+    if None not in lines:
+        return None
+    shown = sorted(lines, key=lambda who: (who is not None, len(lines[who]) == 1, lines[who][-1][1]))[: _SHARES_MAX + 1]
+    first, last = whole[0][0], max(_day(account["signedAt"]), whole[-1][0] + 60 / 86400)
+
+    def draw(axes: Axes) -> None:
+        for who in shown:
+            days, values = zip(*lines[who], (last, lines[who][-1][1]), strict=True)
+            _step(axes, days, values, who, developers)
+        _over_time(axes, first, last, "ε left")
+
+    title = f"Left of the budget of {dataset}"
+    least = f" Of {len(lines) - 1} shares those {_SHARES_MAX} with the least." if len(shown) < len(lines) else ""
+    caption = f"The budget less what is spent. A developer gets no more than is left of the data set's budget.{least}"
+    values = ", ".join(f"{who or 'all'} {number(lines[who][-1][1])}" for who in shown)
+    place = sorted({one["dataset"] for one in account["accounts"]}).index(dataset)
+    return _figure(f"left-{place}", title, caption, f"Chart. {title}: {values}.", draw, len(whole))
+
+
+def _left(account: Mapping[str, Any], dataset: str, developer: str | None) -> list[tuple[float, float]]:
+    """Say from which day on how much of an account was left: its budget as it was then, less what was spent by then."""
+    told: list[tuple[float, float | None, float | None]] = [
+        (_day(one["time"]), as_float(one["epsilon"]), None)
+        for one in account["budgets"]
+        if (one["dataset"], one["developer"]) == (dataset, developer)
+    ]
+    for one in account["course"]:
+        if (one["dataset"], one["developer"]) == (dataset, developer):
+            told += [(_day(at), None, as_float(value)) for at, value in one["points"]]
+    points, budget, spent = [], 0.0, 0.0
+    for day, epsilon, so_far in sorted(told, key=lambda change: change[0]):
+        budget, spent = (budget if epsilon is None else epsilon), (spent if so_far is None else so_far)
+        points.append((day, max(0.0, budget - spent)))
+    return points
 
 
 def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) -> Figure:
@@ -126,7 +150,7 @@ def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) 
                     alpha=0.45 if kind else 1,
                     marker="",
                 )
-            axes.plot(xs, gaps, ls="", marker=MARKERS[i % 7], ms=5.5, color=COLOURS[i % 6], label=who)
+            axes.plot(xs, gaps, ls="", marker=MARKERS[i % 7], ms=5.5, color=COLOURS[i % 6], label=_label(who))
         names = [f"{audit['record']}" + (f".{which}" if len(audit["models"]) > 1 else "") for audit, which, _ in shown]
         every = math.ceil(len(shown) / 30)
         axes.set_xticks(range(0, len(shown), every), names[::every], rotation=90 if len(shown) > 12 else 0)
@@ -170,7 +194,7 @@ def ratios(name: str, about: str, rows: Sequence[Mapping[str, Any]]) -> Figure |
                 ms=5.5,
                 label=f"model {which}",
             )
-        names = [", ".join(row["group"]) for row in shown]
+        names = [_label(", ".join(row["group"])) for row in shown]
         many = sum(map(len, names)) > 55
         axes.set_xticks(range(len(shown)), names, rotation=30 if many else 0, ha="right" if many else "center")
         axes.set_xlim(-0.7, len(shown) - 0.3)
@@ -181,6 +205,46 @@ def ratios(name: str, about: str, rows: Sequence[Mapping[str, Any]]) -> Figure |
     values = "; ".join(f"{', '.join(row['group'])} {number(row['ratio'])}" for row in shown)
     caption = "Bars hold the exact ratio of these people with at least 95% each."
     return _figure(name, "Impact ratios", caption, f"Chart. {about}. Impact ratios: {values}.", draw, len(shown))
+
+
+def _step(
+    axes: Axes, days: Sequence[float], values: Sequence[float], who: str | None, developers: Sequence[str]
+) -> None:
+    """Draw one account over time: that of all developers, or one's, who looks the same in every figure."""
+    if who is None:
+        axes.step(days, values, where="post", color=BLACK, lw=2.2, label="all developers")
+        return
+    i = developers.index(who)
+    axes.step(
+        days,
+        values,
+        where="post",
+        color=COLOURS[i % 6],
+        ls=DASHES[i % 7],
+        lw=1.5,
+        marker=MARKERS[i % 7],
+        ms=5,
+        markevery=slice(1, -1),
+        label=_label(who),
+    )
+
+
+def _over_time(axes: Axes, first: float, last: float, name: str) -> None:
+    place = dates.AutoDateLocator(tz=UTC, minticks=3, maxticks=8)
+    axes.xaxis.set_major_locator(place)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(place, tz=UTC))
+    axes.set_xlim(first, last)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("time, UTC")
+    axes.set_ylabel(name)
+    legend(axes, [])
+
+
+def _label(name: str) -> str:
+    """Make a name fit for a legend: dollars begin a formula there, "_" hides a line, and the font lacks letters."""
+    text = "".join(letter if " " <= letter <= "~" else "?" for letter in name)
+    cut = text if len(text) <= _LABEL_MAX else f"{text[:_LABEL_MAX]}…"
+    return " " * cut.startswith("_") + cut.replace("$", r"\$")
 
 
 def _figure(name: str, title: str, caption: str, alt: str, draw: Callable[[Axes], None], marks: int) -> Figure:

@@ -9,6 +9,7 @@ from typing import Any
 from compliance.ledger.accountant import Neighbours, Rule
 from compliance.mechanisms import MECHANISMS
 from sim.attestation import figures, rates
+from sim.report.drawing import Figure
 from sim.report.notation import MISSING, as_float, number, plural
 from sim.report.page import Section, Term, fill
 from sim.report.tables import Column, PageTable
@@ -95,7 +96,7 @@ def render(account: _Told) -> bytes:
         part=f"This page is about {' and '.join(part)} alone; the ledger may hold more." if part else "",
         findings=_findings(account),
         settings=(
-            ("signed", f"{_moment(account['signedAt'])} UTC, by compliance of {account['deployment']}"),
+            ("signed", f"{moment(account['signedAt'])} UTC, by compliance of {account['deployment']}"),
             ("ledger", plural(account["ledger"]["records"], "record")),
         ),
         told=[section for write in _SECTIONS for section in write(account)],
@@ -126,7 +127,7 @@ def _findings(account: _Told) -> list[str]:
             some = what.replace(" ", "s ", 1) if len(bought) > 1 else what
             found.append(f"{len(bought):,} {some} {'was' if len(bought) == 1 else 'were'} answered.")
     found += rates.findings(account)
-    for one in _wholes(account):
+    for one in wholes(account):
         found.append(
             f"{one['dataset']}: ε = {number(one['spent'])} of {number(one['epsilon'])} is spent. {_meaning(one)}"
         )
@@ -142,7 +143,7 @@ def _findings(account: _Told) -> list[str]:
         )
     if account["refusals"] is not None:
         found.append(
-            f"{plural(_refused(account), 'call')} {'was' if _refused(account) == 1 else 'were'} refused, by the log."
+            f"{plural(refused(account), 'call')} {'was' if refused(account) == 1 else 'were'} refused, by the log."
         )
     found.append("This page is signed. Its last section says how anybody checks that, without a network.")
     return found
@@ -193,30 +194,36 @@ def _composition(account: _Told) -> list[Section]:
 
 
 def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, said: Callable[[_Told], str]) -> Section:
-    wholes = _wholes(account)
-    columns = (
-        Column("data set", [one["dataset"] for one in wholes], numeric=False),
-        Column("in the ledger", [one[key] for one in wholes], numeric=False),
-        Column(what, [said(one) for one in wholes], numeric=False, wraps=True),
+    told = wholes(account)
+    table = PageTable(
+        (
+            Column("data set", [one["dataset"] for one in told], numeric=False),
+            Column("in the ledger", [one[key] for one in told], numeric=False),
+            Column(what, [said(one) for one in told], numeric=False, wraps=True),
+        )
     )
-    return Section(name, heading, table=PageTable(columns))
+    return Section(name, heading, table=table)
 
 
-def _budget(account: _Told) -> list[Section]:
+def budget(
+    account: _Told,
+    drawing: Callable[[_Told, str, Sequence[str]], Figure | None] = figures.spent,
+) -> list[Section]:
+    """Tell of each account what is left of it, drawn as time went on, and how it was set."""
     accounts, changes = account["accounts"], account["budgets"]
     standing = PageTable(
         (
-            *_columns(accounts, "dataset", "developer", epsilon="budget, ε", delta="at δ"),
-            *_columns(accounts, spent="spent, ε", left="left, ε", charges="charges"),
+            *columns(accounts, "dataset", "developer", epsilon="budget, ε", delta="at δ"),
+            *columns(accounts, spent="spent, ε", left="left, ε", charges="charges"),
         ),
         (
             "A data set's budget bounds all developers together. A developer's row is a share of it; shares may add "
             "up to more. In the statement, what is spent is rounded up, and what is left down.",
         ),
     )
-    drawn = [figures.spent(account, one["dataset"], _developers(account)) for one in _wholes(account)]
+    drawn = [drawing(account, one["dataset"], developers(account)) for one in wholes(account)]
     history = PageTable(
-        _columns(changes, "record", "time", "dataset", "developer", "change", epsilon="budget, ε", delta="at δ")
+        columns(changes, "record", "time", "dataset", "developer", "change", epsilon="budget, ε", delta="at δ")
     )
     return [
         Section("budget", "Privacy budget", table=standing, figures=[one for one in drawn if one is not None]),
@@ -268,17 +275,17 @@ def _audits(account: _Told) -> list[Section]:
         notes.append(f"The last {len(shown):,} of {len(rows):,} answers; the statement has all.")
     table = PageTable(
         (
-            *_columns(firsts, "record", "time", "dataset", "developer", "request", "metric", "epsilon", "delta"),
+            *columns(firsts, "record", "time", "dataset", "developer", "request", "metric", "epsilon", "delta"),
             Column("model", [f"{which}" for _, which, _ in shown]),
             Column("gap", [number(model["gap"]) for _, _, model in shown]),
             Column("guaranteed", [_interval(model, "") for _, _, model in shown]),
             Column("likely", [_interval(model, "likely_") for _, _, model in shown]),
-            *_columns(firsts, "digest"),
+            *columns(firsts, "digest"),
         ),
         notes,
     )
     metrics = sorted({audit["metric"] for audit in audits})
-    drawn = [figures.answers(account, metric, _developers(account)) for metric in metrics]
+    drawn = [figures.answers(account, metric, developers(account)) for metric in metrics]
     if not rows:
         return [Section("answers", "Questions and answers", before=("Nothing was asked.",))]
     return [Section("answers", "Questions and answers", table=table, figures=drawn)]
@@ -301,7 +308,8 @@ def _releases(account: _Told) -> list[Section]:
     return _records("releases", "Sanitised attributes", account["releases"], keys)
 
 
-def _refusals(account: _Told) -> list[Section]:
+def refusals(account: _Told) -> list[Section]:
+    """Tell which calls were refused, if a log was given in which they were counted."""
     told = account["refusals"]
     heading = "Refusals"
     if told is None:
@@ -309,9 +317,9 @@ def _refusals(account: _Told) -> list[Section]:
         return [Section("refusals", heading, before=(said,))]
     calls = told["calls"]
     files = ", ".join(f"{log['name']} (SHA-256 {log['digest']['sha256'][:12]})" for log in told["logs"])
-    span = f", of calls from {_moment(told['from'])} to {_moment(told['to'])} UTC" if told["from"] else ""
+    span = f", of calls from {moment(told['from'])} to {moment(told['to'])} UTC" if told["from"] else ""
     before = f"A refusal is charged nothing, and is not in the ledger. These were counted in {files}{span}."
-    table = PageTable(_columns(calls, "caller", "dataset", "method", "reason", "calls"))
+    table = PageTable(columns(calls, "caller", "dataset", "method", "reason", "calls"))
     return [Section("refusals", heading, before=(before,), table=table if calls else None)]
 
 
@@ -323,7 +331,7 @@ def _records(
     name: str, heading: str, rows: Sequence[_Told], keys: Sequence[str], *, before: str = "", note: str = ""
 ) -> list[Section]:
     """Lay records out in a section of their own, if there are any."""
-    table = PageTable(_columns(rows, *keys), (note,) if note else ())
+    table = PageTable(columns(rows, *keys), (note,) if note else ())
     return [Section(name, heading, before=(before,) if before else (), table=table)] if rows else []
 
 
@@ -346,17 +354,19 @@ def _checked(account: _Told) -> list[Section]:
 
 
 _SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
-    *(rates.sections, _unit, _relation, _budget, _composition),
-    *(_mechanisms, _audits, _by_group, _releases, _refusals, _others),
+    *(rates.sections, _unit, _relation, budget, _composition),
+    *(_mechanisms, _audits, _by_group, _releases, refusals, _others),
 )
 """What the four-fifths rule asks for, then what a reader of SP 800-226 looks for first."""
 
 
-def _wholes(account: _Told) -> list[_Told]:
+def wholes(account: _Told) -> list[_Told]:
+    """Pick the accounts that are those of whole data sets."""
     return [one for one in account["accounts"] if one["developer"] is None]
 
 
-def _developers(account: _Told) -> list[str]:
+def developers(account: _Told) -> list[str]:
+    """Name the developers that an account tells of, in the order of their names."""
     return sorted(
         {
             one["developer"]
@@ -366,19 +376,27 @@ def _developers(account: _Told) -> list[str]:
     )
 
 
-def _refused(account: _Told) -> int:
+def refused(account: _Told) -> int:
+    """Count the refused calls."""
     return sum(one["calls"] for one in account["refusals"]["calls"])
 
 
-def _columns(rows: Sequence[_Told], *keys: str, **headings: str) -> tuple[Column, ...]:
+def columns(rows: Sequence[_Told], *keys: str, **headings: str) -> tuple[Column, ...]:
     """Lay keys of records out, a column each; by name those whose heading is another one than usual."""
     return tuple(
-        Column(heading, [_shown(key, row[key]) for row in rows], numeric=key in _NUMBERS, wraps=key == "request")
+        Column(heading, [_shown(key, row[key]) for row in rows], numeric=key in _NUMBERS, wraps=_wraps(key, rows))
         for key, heading in ({key: _HEADINGS.get(key, key) for key in keys} | headings).items()
     )
 
 
-_NUMBERS = frozenset({"record", "epsilon", "delta", "spent", "left", "charges", "calls"})
+def _wraps(key: str, rows: Sequence[_Told]) -> bool:
+    """Say whether a column goes over several lines: texts that others choose may be long."""
+    return key == "request" or max((len(str(row[key])) for row in rows if key in _CHOSEN), default=0) > _LONG
+
+
+_CHOSEN = frozenset({"dataset", "developer", "caller"})
+_LONG = 24
+_NUMBERS = frozenset({"record", "epsilon", "delta", "spent", "left", "charges", "calls", "models"})
 _HEADINGS = {
     "time": "time, UTC",
     "dataset": "data set",
@@ -394,7 +412,7 @@ def _shown(key: str, value: Any) -> str:
         return number(value, digits=6)
     match key:
         case "time":
-            return _moment(value)
+            return moment(value)
         case "digest":
             return str(value)[:12]
         case "method":
@@ -412,5 +430,6 @@ def _interval(model: _Told, kind: str) -> str:
     return MISSING if low is None or high is None else f"{number(low)} to {number(high)}"
 
 
-def _moment(time: str) -> str:
+def moment(time: str) -> str:
+    """Write a time of the account for people, to the second."""
     return f"{time[:10]} {time[11:19]}"

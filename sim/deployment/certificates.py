@@ -260,15 +260,17 @@ class _Register:
 
 @contextmanager
 def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Register]:
+    """Hold the file: for its authority to issue and revoke, or for anybody to read."""
     path = folder / "issued.pem"
+    mode, lock = (os.O_RDONLY, fcntl.LOCK_SH) if authority is None else (os.O_RDWR | os.O_APPEND, fcntl.LOCK_EX)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+        descriptor = os.open(path, mode)
     except OSError as error:
         raise CertificatesError(
             f"{path}: cannot be opened: {error.strerror}; name a folder that 'fairwall deploy certificates new' made"
         ) from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # whoever renews and revokes at once must not undo the other
+        fcntl.flock(descriptor, lock)  # whoever renews and revokes at once must not undo the other
         try:
             certificates = x509.load_pem_x509_certificates(path.read_bytes())
         except ValueError:

@@ -3,6 +3,7 @@
 import typer
 
 from sim.cli.deploy import certificates, ledger
+from sim.cli.deploy.console import console
 from sim.cli.deploy.serve import check, health, serve
 
 app = typer.Typer(
@@ -11,5 +12,6 @@ app = typer.Typer(
 app.command()(serve)
 app.command()(check)
 app.command()(health)
+app.command()(console)
 app.add_typer(certificates.app, name="certificates")
 app.add_typer(ledger.app, name="ledger")

@@ -1,0 +1,240 @@
+"""The console's page: what a ledger, the logs of its services and the certificates say now. Nothing is changed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+from compliance.deployment.policy.reading import read
+from compliance.deployment.policy.schema import DeploymentSection, Policies
+from compliance.deployment.running import read_by, service_of
+from compliance.ledger.entries import Admission
+from compliance.ledger.place import Inspection, inspect
+from compliance.ledger.postgres import connected
+from fairwall.errors import UserError
+from sim.attestation import check, figures, refusals, statement
+from sim.attestation.page import budget, columns, moment, refused, wholes
+from sim.attestation.page import refusals as refused_calls
+from sim.deployment.certificates import Issued, issued
+from sim.report.drawing import svg
+from sim.report.notation import MISSING, as_float, number, plural
+from sim.report.page import Bar, Card, Section, Term, fill
+from sim.report.tables import Column, PageTable
+
+SECONDS = 30
+"""How often browsers read the page again."""
+
+_QUESTIONS_MAX = 100
+_POLICIES_MAX = 10
+_SOON = timedelta(days=30)
+_LONGEST = 120
+
+_Told = Mapping[str, Any]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the page is made from.
+
+    Attributes
+    ----------
+    policy : the service's policy.
+    logs : the logs of the service, or of several services on one ledger.
+    pages : the folder in which signed pages are kept.
+    """
+
+    policy: Path
+    logs: Sequence[Path]
+    pages: Path
+
+
+def page(sources: Sources) -> str:
+    """Write the page, HTML without scripts. What cannot be read is said in a line of the page, and the rest shown."""
+    now, faults = datetime.now(UTC), list[str]()
+    policies = _tried(faults, lambda: read(sources.policy))
+    told = list[Section]()
+    account, certificates = None, None
+    if policies is not None:
+        place = policies.deployment
+        chains = _tried(faults, lambda: inspect(place.ledger)) or ()
+        faults += [f"The chain is BROKEN; shown is what was before: {found.fault}" for found in chains if found.fault]
+        counted = _tried(faults, lambda: refusals.count(sources.logs)) if sources.logs else None
+        account = harmless(statement.account_of(chains, place.name, now, {}, refusals=counted)) if chains else None
+        certificates = _tried(faults, lambda: issued(place.credentials.parent))
+        told = [
+            *(budget(account, figures.left) if account else ()),
+            *(_questions(account) if account else ()),
+            *(refused_calls(account or {"refusals": counted})),
+            *(_certificates(certificates, now) if certificates is not None else ()),
+            _services(place, policies, chains, faults),
+            _signed(sources, place, account, faults),
+        ]
+    return fill(
+        "console.html.j2",
+        name=policies.deployment.name if policies else sources.policy.name,
+        at=f"{now:%Y-%m-%d %H:%M:%S}",
+        seconds=SECONDS,
+        faults=faults,
+        budgets=[_card(one) for one in wholes(account)] if account else [],
+        findings=_findings(account, certificates or (), now),
+        told=told,
+        commands=_commands(sources, policies) if policies else (),
+    )
+
+
+def styles() -> list[str]:
+    """Return the SHA-256 of each style sheet of the page, in base64: the kit's own, and that of its drawings."""
+    whole = fill("style.html.j2") + svg("none", lambda _: None)
+    sheets = re.findall(r"<style[^>]*>(.*?)</style>", whole, re.DOTALL)
+    return [b64encode(sha256(sheet.encode()).digest()).decode() for sheet in sheets]
+
+
+def harmless(told: Any) -> Any:
+    """Replace letters that nobody sees, or that turn others around, in what others named; and cut what has no end."""
+    match told:
+        case str():
+            seen = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in told)
+            return seen if len(seen) <= _LONGEST else f"{seen[:_LONGEST]}…"
+        case dict():
+            return {key: harmless(value) for key, value in told.items()}
+        case list():
+            return [harmless(value) for value in told]
+        case _:
+            return told
+
+
+def _tried(faults: list[str], look: Callable[[], _T]) -> _T | None:
+    """Look at something; None, and one more fault, where that cannot be done."""
+    try:
+        return look()
+    except (UserError, OSError) as error:
+        faults.append(str(error))
+        return None
+
+
+def _card(whole: _Told) -> Card:
+    most, left = as_float(whole["epsilon"]), as_float(whole["left"])
+    said = f"ε = {number(left)} of {number(most)} is left, after {plural(whole['charges'], 'charge')}."
+    ends = ("nothing left", f"all of {number(most)}")
+    bar = Bar.on((0, most), 0, left, ends, f"Bar: {left / most:.0%}") if 0 < most < float("inf") else None
+    return Card(whole["dataset"], said, bar)
+
+
+def _findings(account: _Told | None, certificates: Sequence[Issued], now: datetime) -> list[str]:
+    found = []
+    if account and account["refusals"]:
+        many = refused(account)
+        found.append(f"{plural(many, 'call')} {'was' if many == 1 else 'were'} refused, by the log.")
+    for owner in sorted({each.owner for each in certificates}):
+        until = [each.until for each in certificates if each.owner == owner and not each.is_revoked]
+        if until and max(until) < now + _SOON:
+            found.append(f"{owner}: the last certificate {_end(max(until), now)}.")
+    return found
+
+
+def _end(until: datetime, now: datetime) -> str:
+    days = (until - now).days
+    return f"ended on {until:%Y-%m-%d}" if until < now else f"ends on {until:%Y-%m-%d}, in {plural(days, 'day')}"
+
+
+def _questions(account: _Told) -> list[Section]:
+    asked = sorted(
+        (*account["audits"], *account["byGroup"], *account["releases"]),
+        key=lambda one: (one["time"], one["record"]),
+        reverse=True,
+    )
+    shown = [{**one, "models": len(one["models"]) if "models" in one else None} for one in asked[:_QUESTIONS_MAX]]
+    heading = "Last questions"
+    if not shown:
+        return [Section("questions", heading, before=("Nothing was asked.",))]
+    notes = () if len(shown) == len(asked) else (f"The last {len(shown)} of {len(asked):,}; a signed page has more.",)
+    keys = ("time", "dataset", "developer", "request", "metric", "models", "epsilon")
+    return [Section("questions", heading, table=PageTable(columns(shown, *keys), notes))]
+
+
+def _certificates(certificates: Sequence[Issued], now: datetime) -> list[Section]:
+    def state(each: Issued) -> str:
+        if each.is_revoked:
+            return "revoked"
+        return _end(each.until, now) if each.until < now + _SOON else "holds"
+
+    rows = sorted(certificates, key=lambda each: each.until)
+    table = PageTable(
+        (
+            Column("owner", [each.owner for each in rows], numeric=False),
+            Column("ends", [f"{each.until:%Y-%m-%d}" for each in rows], numeric=False),
+            Column("state", [state(each) for each in rows], numeric=False, stays=True),
+            Column("number", [f"{each.serial:040X}" for each in rows], numeric=False, wraps=True),
+        )
+    )
+    return [Section("certificates", "Certificates", table=table)]
+
+
+def _services(place: DeploymentSection, policies: Policies, chains: Sequence[Inspection], faults: list[str]) -> Section:
+    """Tell who serves the ledger, and by which policy."""
+    ledger = place.ledger
+    if isinstance(ledger, str):
+        names = _tried(faults, lambda: connected(ledger)) or ()
+        said = [f"Connected to the ledger's database, by host and process: {', '.join(names) or 'nobody'}."]
+    else:
+        process = _tried(faults, lambda: service_of(ledger))
+        known = {None: "No service on this machine has the ledger open.", 0: "A service in another container has it."}
+        said = [known.get(process, f"Process {process} serves this ledger.")]
+        if process and (problem := read_by(ledger).problem):
+            said.append(f"It keeps the policy that it had: {problem}")
+    records = [record for found in chains for record in found.records if isinstance(record, Admission)]
+    last = sorted(records, key=lambda record: record.time)[-_POLICIES_MAX:][::-1]
+    if last:
+        is_same = last[0].policy == policies.digest
+        said.append(f"The policy in force is {'the one in the file' if is_same else 'not the one in the file'}.")
+    rows = [(record, each) for record in last for each in record.served]
+    texts = {
+        "read, UTC": [f"{datetime.fromtimestamp(record.time, UTC):%Y-%m-%d %H:%M:%S}" for record, _ in rows],
+        "policy, SHA-256": [record.policy.hex()[:12] for record, _ in rows],
+        "data set": [harmless(each.dataset) for _, each in rows],
+        "metrics": [harmless(", ".join(each.metrics)) or MISSING for _, each in rows],
+        "developers": [harmless(", ".join(each.developers)) for _, each in rows],
+    }
+    shown = [Column(name, column, numeric=False, wraps=name == "developers") for name, column in texts.items()]
+    return Section("services", "Services and policies", before=said, table=PageTable(shown) if rows else None)
+
+
+def _signed(sources: Sources, place: DeploymentSection, account: _Told | None, faults: list[str]) -> Section:
+    """Tell of the newest signed page in the folder, if it is whole."""
+    heading = "Last signed page"
+    ending = f"*{check.STATEMENT}"
+    found = _tried(faults, lambda: max(sources.pages.glob(ending), key=lambda path: path.stat().st_mtime, default=None))
+    if found is None:
+        return Section("signed", heading, before=(f"There is none in {sources.pages}; the command is below.",))
+    checked = _tried(faults, lambda: check.check(found, authority=place.credentials / "authority.pem"))
+    if checked is None:
+        return Section("signed", heading, before=(f"{found} does not stand for its page: see above.",))
+    signed, name = checked.account, found.name.removesuffix(check.STATEMENT) + check.PAGE
+    now = f"; now it has {plural(account['ledger']['records'], 'record')}" if account else ""
+    said = (
+        f"{found.with_name(name)}: signed at {moment(signed['signedAt'])} UTC, when the ledger had "
+        f"{plural(signed['ledger']['records'], 'record')}{now}."
+    )
+    return Section("signed", heading, before=(said,))
+
+
+def _commands(sources: Sources, policies: Policies) -> list[Term]:
+    policy = shlex.quote(str(sources.policy))
+    folder = shlex.quote(str(policies.deployment.credentials.parent))
+    about = " --dataset DATASET" if policies.is_several else ""
+    logs = "".join(f" --log {shlex.quote(str(log))}" for log in sources.logs)
+    certificates, report = "fairwall deploy certificates", "fairwall deploy ledger report"
+    out = shlex.quote(str(sources.pages / f"{policies.deployment.name}.html"))
+    return [
+        ("Add a developer", f"{certificates} add NAME --policy {policy}{about} --epsilon EPSILON --dir {folder}"),
+        *((f"Revoke {name}", f"{certificates} revoke {name} --dir {folder}") for name in policies.quotas),
+        ("Sign a page", f"{report} --policy {policy}{logs} --out {out}"),
+    ]
