@@ -209,21 +209,23 @@ def _services(place: DeploymentSection, policies: Policies, chains: Sequence[Ins
 
 def _signed(sources: Sources, place: DeploymentSection, account: _Told | None, faults: list[str]) -> Section:
     """Tell of the newest signed page in the folder, if it is whole."""
-    heading = "Last signed page"
-    ending = f"*{check.STATEMENT}"
+    ending, heading = f"*{check.STATEMENT}", "Last signed page"
     found = _tried(faults, lambda: max(sources.pages.glob(ending), key=lambda path: path.stat().st_mtime, default=None))
     if found is None:
         return Section("signed", heading, before=(f"There is none in {sources.pages}; the command is below.",))
-    checked = _tried(faults, lambda: check.check(found, authority=place.credentials / "authority.pem"))
-    if checked is None:
-        return Section("signed", heading, before=(f"{found} does not stand for its page: see above.",))
-    signed, name = checked.account, found.name.removesuffix(check.STATEMENT) + check.PAGE
+    name = found.with_name(found.name.removesuffix(check.STATEMENT) + check.PAGE)
+    try:
+        signed = check.check(found, authority=place.credentials / "authority.pem").account
+    except UserError as error:
+        faults.append(f"{name}: {error}")
+        return Section("signed", heading, before=(f"{name} was changed, or was never signed.",))
     now = f"; now it has {plural(account['ledger']['records'], 'record')}" if account else ""
-    said = (
-        f"{found.with_name(name)}: signed at {moment(signed['signedAt'])} UTC, when the ledger had "
-        f"{plural(signed['ledger']['records'], 'record')}{now}."
+    records = plural(signed["ledger"]["records"], "record")
+    return Section(
+        "signed",
+        heading,
+        before=(f"{name}: signed at {moment(signed['signedAt'])} UTC, when the ledger had {records}{now}.",),
     )
-    return Section("signed", heading, before=(said,))
 
 
 def _commands(sources: Sources, policies: Policies) -> list[Term]:

@@ -20,7 +20,7 @@ HOST = "127.0.0.1"
 _PATHS = ("/", "/still")
 """Where the page is that browsers read again by themselves, and where the one that they do not."""
 
-_FRESH_SECONDS = 1.0
+_FRESH_SECONDS = 0.25
 """So long a page is shown to whoever asks next: many who ask at once have it made once."""
 
 _PATIENCE_SECONDS = 10.0
