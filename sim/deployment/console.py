@@ -69,14 +69,18 @@ def page(sources: Sources) -> str:
         counted = _tried(faults, lambda: refusals.count(sources.logs)) if sources.logs else None
         account = harmless(statement.account_of(chains, place.name, now, {}, refusals=counted)) if chains else None
         certificates = _tried(faults, lambda: issued(place.credentials.parent))
+        left, *changes = budget(account, figures.left) if account else [None]
         told = [
-            *(budget(account, figures.left) if account else ()),
+            *([left] if left else ()),
             *(_questions(account) if account else ()),
             *(refused_calls(account or {"refusals": counted})),
             *(_certificates(certificates, now) if certificates is not None else ()),
             _services(place, policies, chains, faults),
             _signed(sources, place, account, faults),
+            *changes,
         ]
+    commands = _commands(sources, policies) if policies else []
+    named = [("headline", "In short"), *((one.name, one.heading) for one in told)]
     return fill(
         "console.html.j2",
         name=policies.deployment.name if policies else sources.policy.name,
@@ -86,7 +90,8 @@ def page(sources: Sources) -> str:
         budgets=[_card(one) for one in wholes(account)] if account else [],
         findings=_findings(account, certificates or (), now),
         told=told,
-        commands=_commands(sources, policies) if policies else (),
+        named=[*named, ("commands", "Commands to copy")] if commands else named,
+        commands=commands,
     )
 
 

@@ -130,7 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
             # Whatever it is, the console goes on; its text may quote what is nobody's to read.
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"the page cannot be made: {type(error).__name__}")
             return
-        again = {"Refresh": str(self.server.seconds)} if self.path == _PATHS[0] else {}
+        # With an address: without one, a browser that is at a heading goes to it once more, and reads nothing again.
+        again = {"Refresh": f"{self.server.seconds}; url={self.path}"} if self.path == _PATHS[0] else {}
         self._reply(HTTPStatus.OK, "text/html", page, again)
 
     do_HEAD = do_GET  # noqa: N815

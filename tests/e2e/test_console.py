@@ -175,7 +175,7 @@ def test_nothing_but_the_page_is_answered_and_to_nobody_else(tmp_path: Path) -> 
     Deployment(tmp_path)
     with console(tmp_path) as shown:
         status, text, headers = shown.ask()
-        assert (status, headers["Refresh"], headers["Cache-Control"]) == (200, "30", "no-store")
+        assert (status, headers["Refresh"], headers["Cache-Control"]) == (200, "30; url=/", "no-store")
         policy = headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'; style-src-elem 'sha256-")
         assert "script" not in policy

@@ -33,12 +33,13 @@ from compliance.ledger.entries import Reply, Request, Served
 from compliance.ledger.place import Inspection, inspect
 from fairwall.rpc import identity
 from sim.attestation import check as checking
-from sim.attestation import envelope, refusals, statement, subjects
+from sim.attestation import envelope, figures, refusals, statement, subjects
 from sim.attestation.check import Checked, NotFound, check
 from sim.attestation.envelope import EnvelopeError, Signer
 from sim.attestation.page import render
 from sim.cli.deploy.ledger import app
 from sim.deployment.certificates import write
+from sim.report.tables import Column, PageTable
 from sim.verify.signature import SigningKeyError, new_key, private_key
 from tests.browsed import CHROMIUM
 from tests.command import fairwall
@@ -601,6 +602,34 @@ def test_the_figures_marks_are_on_the_picture_of_a_phone(tmp_path: Path, account
         on_picture = [right for right in of_figure if right <= 390]
         assert on_picture
         assert answers > 1 or len(on_picture) == len(of_figure)
+
+
+def test_what_is_left_follows_budgets_and_charges(account: dict[str, Any], rendered: None) -> None:
+    drawn = figures.left(account, "loans", ["alice", "bob"])
+    assert drawn is not None
+    assert drawn.alt == "Chart. Left of the budget of loans: all 2.25, alice 0.5, bob 0.75."
+    whole = {"dataset": "loans", "developer": None}
+    days = [f"2026-01-0{day}T00:00:00+00:00" for day in range(1, 5)]
+    told = {
+        "budgets": [{**whole, "time": days[0], "epsilon": 2.0}, {**whole, "time": days[2], "epsilon": 3.0}],
+        "course": [{**whole, "points": [[days[1], 0.5], [days[3], 0.75]]}],
+    }
+    assert [left for _, left in figures._left(told, "loans", None)] == [2.0, 1.5, 2.5, 2.25]
+    endless = [one | {"epsilon": "inf"} for one in account["budgets"]]
+    assert figures.left(account | {"budgets": endless}, "loans", ["alice", "bob"]) is None
+
+
+def test_a_legend_has_any_name(account: dict[str, Any], rendered: None) -> None:
+    """Matplotlib reads dollars as a formula, and leaves out what begins with "_"."""
+    text = json.dumps(account).replace("alice", r"$\\frac{$").replace("bob", "_\N{SNOWMAN}<b>")
+    page = render(json.loads(text)).decode()
+    assert r"$\frac{$</text>" in page
+    assert "_?&lt;b&gt;</text>" in page
+
+
+def test_a_formula_stays_a_text_in_a_spreadsheet() -> None:
+    table = PageTable((Column("name", ["=1+1", "a=1"], numeric=False), Column("gap", ["-0.5", "1"])))
+    assert base64.b64decode(table.csv.partition("base64,")[2]).decode().split() == ["name,gap", "'=1+1,-0.5", "a=1,1"]
 
 
 def test_the_page_is_drawn_from_the_account_alone(account: dict[str, Any], rendered: None) -> None:
