@@ -81,7 +81,9 @@ def account_of(
         "budgets": _budgets([record for record in records if isinstance(record, Terms)]),
         "course": _course([record for found in chains for record in found.records], dataset, developer),
         "audits": [_audit(entry) for entry in asked],
-        "byGroup": [{**_batch(entry), **rates_of(entry)} for entry in charges if entry.request.metric == BY_GROUP],
+        "byGroup": [
+            {**_batch(entry), **rates_of(entry.reply.answer)} for entry in charges if entry.request.metric == BY_GROUP
+        ],
         "releases": [_charge(entry) for entry in charges if entry.request.metric == _RELEASE],
         "lost": [_charge(entry) for entry in charges if entry.request.metric == LOST],
         "others": [
