@@ -438,7 +438,7 @@ class AuditClient:
                     self._connected = True
                     raise AuditRefused(said, f"data set {self._data!r}{kind}") from None
                 if not (self._connected and _lost(error) and self._reconnected(give_up - time.monotonic())):
-                    raise AuditUnavailable(self._no_answer(error)) from None
+                    raise AuditUnavailable(self._no_answer(error, kind)) from None
             else:
                 self._connected = True
                 return result
@@ -456,13 +456,15 @@ class AuditClient:
             return False
         return True
 
-    def _no_answer(self, error: grpc.RpcError) -> str:
-        if _lost(error):
-            return (
-                f"no answer from {self._address}: nobody is there, or one side does not accept the other's certificate"
-            )
-        code = error.code().name if isinstance(error, grpc.Call) else "unknown"
-        return f"no answer from {self._address}: {code}"
+    def _no_answer(self, error: grpc.RpcError, kind: str) -> str:
+        code = error.code() if isinstance(error, grpc.Call) else None
+        if isinstance(error, grpc.Call) and _lost(error):
+            why = channel.why_lost(error)
+        elif code == grpc.StatusCode.UNIMPLEMENTED:
+            why = f"the service has no data set{kind}, or is not of this kind (UNIMPLEMENTED)"
+        else:
+            why = "unknown" if code is None else code.name
+        return f"no answer from {self._address}: {why}"
 
 
 def _request_id(given: str | None, *, once: bool) -> str | None:

@@ -22,6 +22,32 @@ _LOST_SECONDS = 15.0
 
 _RECONNECT_FIRST_MS, _RECONNECT_MOST_MS = 100, 1000
 
+_NO_TLS = "what listens there does not speak TLS: is the port the service's, and no plain HTTP before it?"
+_WEB = "what listens there speaks HTTPS as web servers do, not gRPC: is the port the service's, and no proxy before it?"
+_HUNG_UP = (
+    "it hung up on you: it does not accept your certificate (of another authority, expired or revoked), "
+    "or is just ending"
+)
+
+_WHY_LOST = {
+    "Connection refused": "nobody is there: nothing listens on this port; is it right, and the service started?",
+    "lookup": "no host of this name is known here",
+    "WRONG_VERSION_NUMBER": _NO_TLS,
+    "ALPN": _WEB,
+    "HTTP/2": _WEB,
+    "expired": "the service's certificate, or its authority's, has expired: compliance renews it",
+    "not yet valid": "the service's certificate does not hold yet: is this machine's clock right?",
+    "Hostname": "its certificate names another deployment than yours: is the address your service's?",
+    "purpose": "its certificate is no server's: is the address the service's?",
+    "_ALERT_": _HUNG_UP,
+    "Tls handshake failed": "its certificate is not by your authority.pem: it is another deployment's, or no service "
+    "of this kind, or your credentials are of an older authority",
+    "Handshake read failed": "something listens there, and says nothing: is the port the service's?",
+    "losed": _HUNG_UP,
+    "reset": _HUNG_UP,
+}
+"""What to do about a connection that failed, by a part of gRPC's text that says how; the first that fits."""
+
 
 def connect(
     address: str | Sequence[str], server: str, credentials: Credentials, recorder: Recorder | None = None
@@ -63,6 +89,15 @@ def connect(
         ),
     )
     return channel if recorder is None else RecordedChannel(channel, server, recorder)
+
+
+def why_lost(error: grpc.Call) -> str:
+    """Say in a line why there is no connection and what to do about it, by what gRPC says of the last try."""
+    details = error.details() or ""
+    return next(
+        (why for part, why in _WHY_LOST.items() if part in details),
+        "nobody is there, or one side does not accept the other's certificate",
+    )
 
 
 def _target(addresses: Sequence[str]) -> str:
