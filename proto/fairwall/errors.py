@@ -31,5 +31,14 @@ def did_you_mean(names: Iterable[str]) -> str:
     return f"; did you mean {meant}?" if meant else ""
 
 
+class NotOneOf(ValueError):
+    """A name that is not in a table. Its text lists the table's names; `names` has those besides that are taken too."""
+
+    def __init__(self, names: Iterable[str], besides: Iterable[str] = ()) -> None:
+        listed = tuple(names)
+        self.names = (*listed, *besides)
+        super().__init__(f"must be one of {', '.join(listed)}")
+
+
 class RunFailed(Exception):
     """A run that broke off. Its text says who broke it, with the end of that party's log; exit status 1."""

@@ -9,7 +9,7 @@ from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.mechanisms.recommended import Recommended
 from fairwall.errors import UserError
 from fairwall.laws.exposure import REVEAL_MAX, Limit, is_known, revealed
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metric import find_metric
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import Shares
 from fairwall.laws.standings import MIDPOINT, Standing, choose, standings
@@ -92,8 +92,10 @@ def recommend(
     RecommendError
         For an argument out of range.
     """
-    if metric not in METRICS:
-        raise RecommendError(f"--metric: unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
+    try:
+        metric = find_metric(metric).name
+    except ValueError as error:
+        raise RecommendError(f"--metric: {error}") from None
     for option, fits, rule in (
         ("--people", n >= 3, "must be at least 3"),
         ("--models", queries >= 1, "must be at least 1"),

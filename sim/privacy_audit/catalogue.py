@@ -220,7 +220,7 @@ def prepare(
     changes = {key: value for key, value in changes.items() if value is not None}
     setting = replace(_default(name), **changes)  # type: ignore[arg-type]
     try:
-        find_metric(setting.metric)
+        setting = replace(setting, metric=find_metric(setting.metric).name)
         if setting.n < least_people(setting.metric):
             raise PrivacyAuditError(f"n: metric {setting.metric} needs at least {least_people(setting.metric)} people")
         for key in ("queries", "batches"):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import Bounding
+from fairwall.errors import NotOneOf
 from fairwall.laws.decimals import part_of
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metric import key_of
 from fairwall.laws.precision import DECIMALS_MAX
 
 EPSILON_MIN = 1e-6
@@ -41,14 +42,6 @@ def _epsilon(value: object) -> float:
 def plain(value: float) -> float | str:
     """Write a number as files and results do: an infinite one is "inf"."""
     return "inf" if math.isinf(value) else value
-
-
-class NotOneOf(ValueError):
-    """A name that is not in a table; its text lists the table's names."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(names)
-        super().__init__(f"must be one of {', '.join(self.names)}")
 
 
 def one_of(names: Mapping[str, Any]) -> AfterValidator:
@@ -113,7 +106,7 @@ class TableSection(Section):
 class ComplianceSection(Section):
     """The policy: what is answered, how, and at what privacy loss."""
 
-    metric: Annotated[str, one_of(METRICS)] = "sp"
+    metric: Annotated[str, AfterValidator(key_of)] = "sp"
     mechanism: Annotated[str, one_of(MECHANISMS)]
     epsilon: Epsilon | None = None
     delta: float = Field(default=0.0, strict=True, ge=0, lt=1)

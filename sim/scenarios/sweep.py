@@ -24,10 +24,10 @@ from pydantic_core import ErrorDetails, PydanticUndefined
 from typing_extensions import TypeVar
 
 from fairwall import toml
-from fairwall.errors import UserError, did_you_mean, nearest
+from fairwall.errors import NotOneOf, UserError, did_you_mean, nearest
 from fairwall.laws.precision import DECIMALS_MAX
 from sim.scenarios.checks import common_problems
-from sim.scenarios.scenario import Fault, FaultsSection, NotOneOf, Scenario, Section, as_values, grids_of
+from sim.scenarios.scenario import Fault, FaultsSection, Scenario, Section, as_values, grids_of
 
 _NEVER_SWEPT = "scenario.secret"
 """What every cell of a run is drawn from."""

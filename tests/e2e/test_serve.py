@@ -598,6 +598,18 @@ def test_another_data_set_is_not_served(served: Served) -> None:
         assert refusal(audits.terms)[0] == "DEAL_UNKNOWN"
 
 
+def test_a_metric_s_other_name_is_the_same_question(own: Path) -> None:
+    with serving(own) as running, running.client() as audits:
+        first = audits.ask(PREDICTIONS, "sp", 0.5, once=True)
+        again = audits.ask(PREDICTIONS, "demographic_parity", 0.5, once=True)
+        assert (again.request_id, again.gaps) == (first.request_id, first.gaps)
+        assert audits.expected_error("statistical_parity", 1, 0.5).error == audits.expected_error("sp", 1, 0.5).error
+        with pytest.raises(
+            ValueError, match=r"unknown metric 'demografic_parity', .*; did you mean demographic_parity\?"
+        ):
+            audits.ask(PREDICTIONS, "demografic_parity", 0.5)
+
+
 @pytest.mark.check
 def test_a_client_finds_a_service_that_was_started_again(own: Path) -> None:
     with serving(own) as first, first.client() as audits:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import unicodedata
@@ -30,6 +29,7 @@ from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.place import is_database, shown
 from compliance.mechanisms import Mechanism
 from compliance.mechanisms.mechanism import candidates
+from fairwall.errors import NotOneOf, did_you_mean, nearest
 from fairwall.laws.local import LocalPrivacyError
 from fairwall.wire.limits import EPSILON_MIN
 
@@ -106,12 +106,13 @@ def first(error: ValidationError) -> str:
     key = ".".join(place[: 3 if deeper else 2])
     match problem["type"]:
         case "extra_forbidden":
-            near = difflib.get_close_matches(place[-1], _keys(place[0] if len(place) > 1 else ""), n=1)
-            return f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else "")
+            return f"{key}: unknown key" + did_you_mean(nearest(place[-1], _keys(place[0] if len(place) > 1 else "")))
         case "missing":
             return f"{key}: is missing"
         case "value_error":
-            return f"{key}: {problem['ctx']['error']}, not {_shown(problem['input'])}"
+            error = problem["ctx"]["error"]
+            meant = nearest(problem["input"], error.names) if isinstance(error, NotOneOf) else ()
+            return f"{key}: {error}, not {_shown(problem['input'])}{did_you_mean(meant)}"
         case _:
             message = re.sub(r"^\w+ should ", "", problem["msg"])
             return f"{key}: must {message}, not {_shown(problem['input'])}"

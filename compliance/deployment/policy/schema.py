@@ -23,10 +23,10 @@ from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
 from compliance.mechanisms.bounding import Bounding, bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.recommended import Recommended
-from fairwall.errors import UserError
+from fairwall.errors import NotOneOf, UserError
 from fairwall.laws.exposure import REVEAL_MAX, Limit
 from fairwall.laws.local import LOCAL_LAWS, split
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metric import key_of
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.laws.standings import Promise
@@ -135,22 +135,16 @@ def _data_name(value: str) -> str:
     return value
 
 
-def _metric(value: str) -> str:
-    if value not in METRICS:
-        raise ValueError(f"must be among {', '.join(METRICS)}")
-    return value
-
-
 def _mechanism(value: str) -> str:
     protecting = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]
     if value not in protecting:
-        raise ValueError(f"must be one of {', '.join(protecting)}")
+        raise NotOneOf(protecting)
     return value
 
 
 def _protocol(value: str) -> str:
     if value not in LOCAL_LAWS:
-        raise ValueError(f"must be one of {', '.join(LOCAL_LAWS)}")
+        raise NotOneOf(LOCAL_LAWS)
     return value
 
 
@@ -229,7 +223,7 @@ class TableSection(_Section):
 class AuditSection(_Section):
     """What is answered, and how."""
 
-    metrics: tuple[Annotated[str, AfterValidator(_metric)], ...] = Field(min_length=1)
+    metrics: tuple[Annotated[str, AfterValidator(key_of)], ...] = Field(min_length=1)
     mechanism: Annotated[str, AfterValidator(_mechanism)]
     queries_max: int = Field(strict=True, ge=1, le=100_000)
     epsilon_min: _LeastEpsilon = UNIT_EPSILON

@@ -168,7 +168,7 @@ class AuditClient:
             A table has a column for each model: the path of a Parquet file, an Arrow table, a frame of polars, or, with
             ``ids`` as the name of its column of ids, one of pandas.
         metric : str
-            Such as "sp" or "eo".
+            Such as "sp" or "eo", or another name of docs/metrics.md, such as "demographic_parity".
         epsilon : float
             What to spend on the whole batch.
         request_id : str, optional
@@ -194,7 +194,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        find_metric(metric)
+        metric = find_metric(metric).name
         _check_epsilon(epsilon)
         _check_threshold(threshold)
         _check_weights(sample_weight)
@@ -242,7 +242,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        find_metric(metric)
+        metric = find_metric(metric).name
         _check_epsilon(epsilon)
         _check_threshold(threshold)
         if models is not None and (isinstance(models, str) or not models):
@@ -284,7 +284,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        find_metric(metric)
+        metric = find_metric(metric).name
         _check_epsilon(epsilon)
         if models < 1:
             raise ValueError("a batch asks about one model at least")

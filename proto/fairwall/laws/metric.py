@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.errors import UserError
+from fairwall.errors import NotOneOf, UserError, did_you_mean, nearest
 
 Value = Literal["prediction", "correct", "hit"]
 """What is known of a person without their protected attribute: h; 1 - abs(y - h); or h y."""
@@ -90,6 +90,8 @@ class Metric:
         Of several strata, each with one part: whether it is the largest of their absolute gaps, or the sum.
     formula : callable or None
         From the `GroupSums` of each part to what it says of each model, where that is no gap of means.
+    also : tuple of str
+        What else people may call it, where they name it: Fairlearn's name where that means the same, in all cases.
 
     Raises
     ------
@@ -106,6 +108,7 @@ class Metric:
     bounded: bool = True
     joined: Literal["max", "sum"] | None = None
     formula: Callable[..., NDArray[np.float64]] | None = None
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         one_each = len(self.strata) == len(self.parts) > 1
@@ -196,27 +199,69 @@ _CORRECT = (Part("correct"),)
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("sp", "statistical parity gap", _MEAN),
-        Metric("abs_sp", "absolute statistical parity gap", _MEAN, absolute=True),
-        Metric("eo", "equal opportunity gap", _POSITIVES),
-        Metric("abs_eo", "absolute equal opportunity gap", _POSITIVES, absolute=True),
-        Metric("fpr", "false positive rate gap", _NEGATIVES),
-        Metric("abs_fpr", "absolute false positive rate gap", _NEGATIVES, absolute=True),
-        Metric("eodds_max", "larger of the two equalized odds gaps", _ODDS, absolute=True, joined="max"),
+        Metric("sp", "statistical parity gap", _MEAN, also=("demographic_parity", "statistical_parity")),
+        Metric(
+            "abs_sp", "absolute statistical parity gap", _MEAN, absolute=True, also=("demographic_parity_difference",)
+        ),
+        Metric("eo", "equal opportunity gap", _POSITIVES, also=("equal_opportunity",)),
+        Metric(
+            "abs_eo",
+            "absolute equal opportunity gap",
+            _POSITIVES,
+            absolute=True,
+            also=("equal_opportunity_difference",),
+        ),
+        Metric("fpr", "false positive rate gap", _NEGATIVES, also=("predictive_equality",)),
+        Metric(
+            "abs_fpr",
+            "absolute false positive rate gap",
+            _NEGATIVES,
+            absolute=True,
+            also=("false_positive_rate_difference",),
+        ),
+        Metric(
+            "eodds_max",
+            "larger of the two equalized odds gaps",
+            _ODDS,
+            absolute=True,
+            joined="max",
+            also=("equalized_odds", "equalized_odds_difference"),
+        ),
         Metric("eodds_sum", "sum of the two equalized odds gaps", _ODDS, absolute=True, joined="sum"),
-        Metric("ppv", "predictive parity gap", _PRECISION, binary=True, formula=predictive_parity),
-        Metric("oad", "accuracy gap", _CORRECT),
-        Metric("abs_oad", "absolute accuracy gap", _CORRECT, absolute=True),
-        Metric("di", "disparate impact ratio", _MEAN, bounded=False, formula=disparate_impact),
+        Metric(
+            "ppv",
+            "predictive parity gap",
+            _PRECISION,
+            binary=True,
+            formula=predictive_parity,
+            also=("predictive_parity",),
+        ),
+        Metric("oad", "accuracy gap", _CORRECT, also=("overall_accuracy",)),
+        Metric("abs_oad", "absolute accuracy gap", _CORRECT, absolute=True, also=("accuracy_score_difference",)),
+        Metric(
+            "di", "disparate impact ratio", _MEAN, bounded=False, formula=disparate_impact, also=("disparate_impact",)
+        ),
     )
 }
 
 
+def key_of(name: str) -> str:
+    """Return the key of `METRICS` that a name stands for: itself, or one of a metric's other names; NotOneOf."""
+    if name in METRICS:
+        return name
+    others = {other: metric.name for metric in METRICS.values() for other in metric.also}
+    if name not in others:
+        raise NotOneOf(METRICS, others)
+    return others[name]
+
+
 def find_metric(metric: str) -> Metric:
-    """Return the metric with this key of `METRICS`; ValueError for another one."""
-    if metric not in METRICS:
-        raise ValueError(f"unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
-    return METRICS[metric]
+    """Return the metric of this name, see `key_of`; ValueError with a line for another one."""
+    try:
+        return METRICS[key_of(metric)]
+    except NotOneOf as error:
+        hint = did_you_mean(nearest(str(metric), error.names))
+        raise ValueError(f"unknown metric {metric!r}, choose one of: {', '.join(METRICS)}{hint}") from None
 
 
 def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -37,14 +37,16 @@ def audit(
     is spent, and nothing is released; but the answer depends on what is protected: run it where the protected
     attributes are, and keep what it prints there.
     """
-    from fairwall.laws.metric import METRICS
+    from fairwall.laws.metric import find_metric
     from sim.planning.audit import make
     from sim.planning.batch import Batch
     from sim.planning.errors import PlanError
     from sim.planning.table import load
 
-    if metric not in METRICS:
-        raise PlanError(f"--metric: unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
+    try:
+        metric = find_metric(metric).name
+    except ValueError as error:
+        raise PlanError(f"--metric: {error}") from None
     table = load(data, protected, advantaged, target, positive)
     batch = Batch(metric, table.counts, models, epsilon, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
     found = make(batch, within, budget)

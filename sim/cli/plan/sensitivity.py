@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import sys
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fairwall.errors import did_you_mean, nearest
 from sim.cli.status import BAD_INPUT
 
 _COUNT_MAX = 2**53
@@ -80,8 +80,7 @@ class Question:
             raise ValueError("a question is a JSON object")
         for key in given:
             if key not in _KEYS:
-                near = difflib.get_close_matches(key, _KEYS, 1)
-                raise ValueError(f"unknown key {key!r}" + (f", did you mean {near[0]}?" if near else ""))
+                raise ValueError(f"unknown key {key!r}{did_you_mean(nearest(key, _KEYS))}")
         given = {key: value for key, value in given.items() if value is not None}
         metric = given.get("metric")
         if not isinstance(metric, str):
@@ -91,7 +90,7 @@ class Question:
         if found.binary and scores:
             raise ValueError(f"scores: metric {metric} needs binary predictions, each 0 or 1")
         return cls(
-            metric,
+            found.name,
             _counts(given, two_strata=len(found.strata) > 1),
             _beta(given),
             _whole(given, "queries", least=1) if "queries" in given else 1,

@@ -37,6 +37,7 @@ from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.groups import NO_LABEL
 from fairwall.laws.exposure import Limit
+from fairwall.laws.metric import METRICS
 from fairwall.tables.errors import DataError
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
@@ -121,7 +122,10 @@ SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
         lambda values: values["developers"]["alice"].update(epsilom=3),
         "developers.alice.epsilom: unknown key; did you mean epsilon?",
     ),
-    "an unknown metric": (lambda values: values["audit"].update(metrics=["ps"]), "audit.metrics: must be among sp"),
+    "an unknown metric": (
+        lambda values: values["audit"].update(metrics=["overall_acuracy"]),
+        f"audit.metrics: must be one of {', '.join(METRICS)}, not 'overall_acuracy'; did you mean overall_accuracy?",
+    ),
     "no metric": (lambda values: values["audit"].update(metrics=[]), "audit.metrics: must "),
     "an unknown mechanism": (lambda values: values["audit"].update(mechanism="x"), "audit.mechanism: must be one of "),
     "no protection": (lambda values: values["audit"].update(mechanism="exact"), "audit.mechanism: must be one of "),
@@ -262,6 +266,11 @@ def test_a_policy_that_cannot_be_served_is_refused_with_its_key(tmp_path: Path, 
     spoil, why = SPOILT[what]
     spoil(values)
     assert refused(tmp_path, values).startswith(why)
+
+
+def test_metrics_may_have_their_other_names(tmp_path: Path, values: Values) -> None:
+    values["audit"]["metrics"] = ["demographic_parity", "equal_opportunity_difference"]
+    assert read(written(tmp_path, values)).audit.metrics == ("sp", "abs_eo")
 
 
 def test_a_mechanism_that_needs_a_delta_is_served_with_one(tmp_path: Path, values: Values) -> None:

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -5,6 +8,8 @@ from fairwall.laws import values
 from fairwall.laws.metric import METRICS, Metric, find_metric, stratum
 from fairwall.laws.values import part_values, sums_over
 from fairwall.wire.metrics import name_of, number_of
+
+PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 def test_metrics_are_keyed_by_their_names() -> None:
@@ -22,6 +27,25 @@ def test_every_metric_has_a_title_of_its_own_for_reports() -> None:
 def test_unknown_metric_is_named_and_the_known_ones_listed() -> None:
     with pytest.raises(ValueError, match="unknown metric 'eq', choose one of: sp, abs_sp, eo, abs_eo"):
         find_metric("eq")
+
+
+def test_other_names_stand_for_keys_as_the_page_has_them() -> None:
+    others = {other: key for key, metric in METRICS.items() for other in metric.also}
+    assert len(others) == sum(len(metric.also) for metric in METRICS.values())
+    assert not others.keys() & METRICS.keys()
+    assert others["demographic_parity"] == others["statistical_parity"] == "sp"
+    assert {other: find_metric(other).name for other in others} == others
+    section = PAGE.read_text().partition("## Other names")[2].partition("##")[0]
+    shown = {
+        other: key for key, names in re.findall(r"\| `(\w+)` \| (.*) \|", section) for other in names.split("`")[1::2]
+    }
+    assert shown == others
+
+
+def test_a_name_that_is_nearly_one_is_answered_with_that_one() -> None:
+    for spelled, meant in (("demografic_parity", "demographic_parity"), ("eodds_mx", "eodds_max"), ("SP", "sp")):
+        with pytest.raises(ValueError, match=f"; did you mean {meant}\\?$"):
+            find_metric(spelled)
 
 
 def test_stratum_is_everybody_or_those_with_the_label() -> None:

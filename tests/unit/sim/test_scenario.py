@@ -780,6 +780,12 @@ def test_the_secret_of_a_run_is_not_swept() -> None:
     assert read("demo", ["scenario.secret=random"]).scenario.scenario.secret == "random"  # noqa: S105 - a mode
 
 
+def test_a_metric_s_other_name_is_played_and_recorded_as_its_key() -> None:
+    sweep = read("demo", ['compliance.metric=["demographic_parity", "sp", "equal_opportunity"]'])
+    assert [cell.swept["compliance.metric"] for cell in sweep.cells].count("sp") == len(sweep.cells) // 2
+    assert {cell.scenario.compliance.metric for cell in sweep.cells} == {"sp", "eo"}
+
+
 def test_a_bad_value_that_the_sweep_sets_others_in_place_of_is_refused() -> None:
     swept = {"compliance.mechanism": "concael", "sweep": {"compliance.mechanism": ["conceal", "laplace"]}}
     with pytest.raises(ScenarioError, match=r"compliance.mechanism: must be one of .*, not 'concael'"):

@@ -140,7 +140,7 @@ def test_an_empty_group_is_an_error_unless_it_may_be_empty() -> None:
         ({"metric": ["sp"], "n0": 3, "n1": 4}, "metric: choose one of: sp, abs_sp"),
         ({"n0": 3, "n1": 4}, "metric: choose one of: sp, abs_sp"),
         ({"metric": "ppv", "n0": 3, "n1": 4, "scores": True}, "scores: metric ppv needs binary predictions"),
-        ({"metric": "sp", "n0": 3, "n1": 4, "scroes": True}, "unknown key 'scroes', did you mean scores?"),
+        ({"metric": "sp", "n0": 3, "n1": 4, "scroes": True}, "unknown key 'scroes'; did you mean scores?"),
         ({"metric": "sp", "n0": 3, "n1": 4, "scores": 1}, "scores must be true or false, not 1"),
         ({"metric": "sp", "n0": True, "n1": 4}, "n0 must be a whole number, not true"),
         ({"metric": "sp", "n0": "3", "n1": 4}, 'n0 must be a whole number, not "3"'),
