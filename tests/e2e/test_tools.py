@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
 PAGE = (DOCS / "tools.md").read_text()
-CONFTEST, TEST, SCORER, MLFLOW, ASYNCIO, TABLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CONFTEST, TEST, RATIO, SCORER, MLFLOW, ASYNCIO, TABLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (OPTIONS,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -82,23 +82,93 @@ def program(served: Served, text: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def checked(served: Served, tests: str, options: str = OPTIONS) -> subprocess.CompletedProcess[str]:
+    """Run tests of a team's, in the folder with its certificate."""
+    for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", options), ("test_fairness.py", tests)):
+        (served.folder / name).write_text(text.replace("127.0.0.1:7443", served.address))
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rs", "-W", "error", "-p", "no:cacheprovider"],
+        capture_output=True,
+        text=True,
+        cwd=served.folder,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def grouped(tmp_path: Path) -> Iterator[Served]:
+    """A service that also answers by group."""
+    with_ids(tmp_path)
+    policy = tmp_path / "policy.toml"
+    policy.write_text(policy.read_text().replace("[audit]", '[data.groups]\ngroup = ["a", "b"]\n[audit]'))
+    with serving(tmp_path) as running:
+        yield running
+
+
 @pytest.mark.check
-def test_the_page_s_test_runs_and_costs_once(own: Served) -> None:
-    for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", OPTIONS), ("test_fairness.py", TEST)):
-        (own.folder / name).write_text(text.replace("127.0.0.1:7443", own.address))
+def test_the_page_s_tests_run_and_cost_once(grouped: Served) -> None:
     spent = []
     for _ in range(2):
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
-            capture_output=True,
-            text=True,
-            cwd=own.folder,
-            timeout=300,
-            check=False,
-        )
+        run = checked(grouped, TEST + RATIO)
         assert run.returncode == 0, run.stdout
-        spent.append(3 - remaining(own))
-    assert spent == [0.5, 0.5]
+        spent.append(3 - remaining(grouped))
+    assert spent == [1.0, 1.0]
+
+
+FAILING = """
+def test_gap(audit, model):
+    assert audit.gap("demographic_parity", model, name="linear") < -1
+
+def test_gap_at_most(audit, model):
+    found = audit.gap_at_most("sp", model)
+    assert found < -1
+
+def test_ratio(audit, model):
+    assert audit.ratio("group", model) > 2
+
+def test_ratio_at_least(audit, model):
+    assert audit.ratio_at_least(["group"], model) > 2
+
+def test_answer(audit, model):
+    assert audit.ask("sp", model) is None
+
+def test_table(audit, model):
+    assert audit.by_group("group", model) is None
+"""
+
+
+@pytest.mark.check
+def test_what_failed_is_told_with_its_interval_and_its_cost_and_nobody_s_row(grouped: Served) -> None:
+    run = checked(grouped, TEST + FAILING)
+    assert run.returncode == 1
+    assert "6 failed, 1 passed" in run.stdout
+    interval = r"the exact one between -?\d\.\d{3} and -?\d\.\d{3}; epsilon 0\.5, \d(?:\.\d)? is left"
+    for name in ("demographic_parity of linear", "sp of LogisticRegression"):
+        assert re.search(rf"E .*assert \d\.\d+ \({name} is -?\d\.\d{{3}}, {interval}\) < -1", run.stdout), run.stdout
+    ratio = rf"selection_rate of LogisticRegression by group: [ab] to [ab] is \d\.\d{{3}}, {interval}"
+    found = [float(one) for one in re.findall(rf"E .*assert (\d\.\d+) \({ratio}\) > 2", run.stdout)]
+    assert len(found) == 2
+    assert found[0] > found[1], "the end of the interval is below the estimate"
+    rows = pd.read_csv(grouped.folder / "loans.csv", dtype=str)
+    shown = run.stdout.replace(str(grouped.folder), "")
+    assert not set(re.findall(r"\b\d{4,}\b", shown)) & {one for one in rows["id"] if len(one) >= 4}
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(("when", "status", "said"), [("", 1, "FAILED"), ("fail", 1, "FAILED"), ("skip", 0, "SKIPPED")])
+def test_an_exhausted_budget_fails_or_skips_in_one_line(own: Served, when: str, status: int, said: str) -> None:
+    with own.client() as audits:
+        for epsilon in (2.0, 0.75):
+            audits.ask(np.full(3000, 0.5), "sp", epsilon, ids=table(own).index)
+    options = OPTIONS + (f'audit_when_exhausted = "{when}"\n' if when else "")
+    run = checked(own, TEST, options)
+    assert run.returncode == status, run.stdout
+    why = "not audited: the remaining privacy budget does not cover this batch: 0.25 is left, 0.5 is needed"
+    assert why in " ".join(run.stdout.split())
+    assert "Traceback" not in run.stdout
+    assert "def test_both_groups" not in run.stdout, "the line, and no frames"
+    assert remaining(own) == 0.25
 
 
 @pytest.mark.check
@@ -107,6 +177,7 @@ def test_the_page_s_test_runs_and_costs_once(own: Served) -> None:
     [
         (lambda text: text.replace('audit_epsilon = "0.5"', ""), "audit_epsilon: is missing"),
         (lambda text: text.replace('"0.5"', '"half"'), "audit_epsilon: must be a number"),
+        (lambda text: text + 'audit_when_exhausted = "pass"', "audit_when_exhausted: must be fail or skip"),
     ],
 )
 def test_options_that_are_wrong_are_named(served: Served, tmp_path: Path, spoil: object, why: str) -> None:

@@ -52,11 +52,19 @@ def ask_about(
         As `AuditClient.ask`; and ValueError for a classifier of other than two classes.
     """
     check_difference(metric)
-    predictions = _predictions(classifier, X, response)
-    pandas = sys.modules.get("pandas")
-    if ids is None and table is None and pandas is not None and isinstance(X, pandas.DataFrame):
-        predictions = pandas.Series(predictions, X.index)
+    predictions = predictions_of(classifier, X, response, labelled=ids is None and table is None)
     return audits.ask(predictions, metric, epsilon, ids=ids, table=table, once=True)
+
+
+def predictions_of(classifier: Any, X: Any, response: Response = "decisions", *, labelled: bool = True) -> Any:
+    """Return what a classifier predicts for rows, shape (people,), labelled as a frame's rows are; else as `ask_about`.
+
+    Raises ValueError for a classifier of other than two classes, and for one that fails.
+    """
+    predictions, pandas = _predictions(classifier, X, response), sys.modules.get("pandas")
+    if labelled and pandas is not None and isinstance(X, pandas.DataFrame):
+        return pandas.Series(predictions, X.index)
+    return predictions
 
 
 def check_difference(metric: str) -> None:

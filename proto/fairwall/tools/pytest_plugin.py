@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Self
 
 import pytest
 
-from fairwall.client.audit_client import AuditClient
+from fairwall.client.audit_client import AuditClient, AuditRefused
+from fairwall.client.by_group import ByGroup
 from fairwall.client.gaps import Answer
-from fairwall.tools.classifiers import ask_about, largest, size
+from fairwall.tools.classifiers import ask_about, largest, predictions_of, size
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -24,24 +27,45 @@ _OPTIONS = {
     "audit_epsilon": "what a question costs that was not asked before",
     "audit_table": "the test set, a CSV file with the features and the column of ids, from pytest's root directory",
     "audit_data": "the data set's name; the deployment's unless it is given",
+    "audit_when_exhausted": "a test's end where the budget does not cover its question: fail, the default, or skip",
 }
+
+
+class Told(float):
+    """A number that says, where an assertion fails, what it is about, how sure it is, and what it cost."""
+
+    def __new__(cls, value: float, about: str) -> Self:
+        """Make a number of a text that has nothing of anybody in it."""
+        told = super().__new__(cls, value)
+        told._about = about
+        return told
+
+    _about: str
+
+    def __repr__(self) -> str:
+        return f"{float(self):.4g} ({self._about})"
 
 
 @dataclass(frozen=True)
 class Audit:
     """Questions about classifiers, each of which is paid for once.
 
+    Where the budget does not cover a question, the test fails or is skipped, with one line.
+
     Parameters
     ----------
     table : frame
         The test set, see ``audit_table``.
+    when_exhausted : {"fail", "skip"}
+        What becomes of a test whose question the budget does not cover.
     """
 
     audits: AuditClient = field(repr=False)
     table: Any = field(repr=False)
     epsilon: float
+    when_exhausted: str = field(default="fail", repr=False)
 
-    def gap(self, metric: str, classifier: Any, X: Any = None) -> float:
+    def gap(self, metric: str, classifier: Any, X: Any = None, *, name: str | None = None) -> float:
         """Return how large a classifier's gap is, whoever is ahead, noise included.
 
         Parameters
@@ -52,22 +76,110 @@ class Audit:
             See `fairwall.tools.classifiers.ask_about`; its decisions are audited.
         X : frame or array, optional
             What it is given for the rows of the table; by default the columns that it was fitted to.
+        name : str, optional
+            What a failed assertion calls the classifier; by default its class.
         """
-        return size(self.ask(metric, classifier, X))
+        answer = self.ask(metric, classifier, X)
+        return Told(size(answer), _about(answer, metric, _called(classifier, name)))
 
-    def gap_at_most(self, metric: str, classifier: Any, X: Any = None) -> float:
+    def gap_at_most(self, metric: str, classifier: Any, X: Any = None, *, name: str | None = None) -> float:
         """Return how large the exact gap may be, by its interval that is guaranteed; NaN where none is."""
-        return largest(self.ask(metric, classifier, X))
+        answer = self.ask(metric, classifier, X)
+        return Told(largest(answer), _about(answer, metric, _called(classifier, name)))
+
+    def ratio(
+        self,
+        by: str | Sequence[str],
+        classifier: Any,
+        X: Any = None,
+        *,
+        measure: str = "selection_rate",
+        name: str | None = None,
+    ) -> float:
+        """Return the least impact ratio: the lowest group's rate over the highest one's, noise included.
+
+        The four-fifths rule wants 0.8. NaN where fewer than two groups are large enough to be compared. `by` and
+        `measure` are those of `AuditClient.count_by_group`, the others as of `gap`.
+        """
+        return self._ratio(self.by_group(by, classifier, X, measures=[measure]), name, classifier, "ratio")
+
+    def ratio_at_least(
+        self,
+        by: str | Sequence[str],
+        classifier: Any,
+        X: Any = None,
+        *,
+        measure: str = "selection_rate",
+        name: str | None = None,
+    ) -> float:
+        """Return how small the exact least impact ratio may be, by its interval; see `ratio`."""
+        return self._ratio(self.by_group(by, classifier, X, measures=[measure]), name, classifier, "ratio_low")
 
     def ask(self, metric: str, classifier: Any, X: Any = None) -> Answer:
         """Return the whole answer."""
+        X, table = self._rows(classifier, X)
+        with self._budget():
+            return ask_about(self.audits, classifier, X, metric, self.epsilon, table=table)
+
+    def by_group(
+        self, by: str | Sequence[str], classifier: Any, X: Any = None, *, measures: Sequence[str] | None = None
+    ) -> ByGroup:
+        """Return what was released by group, of which `frame` makes a table; see `AuditClient.count_by_group`."""
+        X, table = self._rows(classifier, X)
+        predictions = predictions_of(classifier, X, labelled=table is None)
+        with self._budget():
+            return self.audits.count_by_group(predictions, by, self.epsilon, measures=measures, table=table, once=True)
+
+    def _ratio(self, counts: ByGroup, name: str | None, classifier: Any, end: Literal["ratio", "ratio_low"]) -> float:
+        (measure,) = counts.measures
+        about = f"{measure} of {_called(classifier, name)} by {', '.join(counts.by)}"
+        worst = counts.worst_pair(measure)
+        if worst is None:
+            return Told(math.nan, f"{about}: fewer than two groups are large enough to be compared")
+        most, least, pair = worst
+        return Told(
+            getattr(pair, end),
+            f"{about}: {'/'.join(least)} to {'/'.join(most)} is {pair.ratio:.3f}, "
+            f"{_sure(pair.ratio_low, pair.ratio_high)}; {_cost(counts)}",
+        )
+
+    def _rows(self, classifier: Any, X: Any) -> tuple[Any, Any]:
+        """Find what a classifier is given, and the table to compare with the service's; None where it has no ids."""
         if X is None:
             names = getattr(classifier, "feature_names_in_", None)
             if names is None:
                 raise ValueError("the classifier does not say which columns it was fitted to: pass X")
             X = self.table[list(names)]
-        table = None if self.audits.terms().rows is None else self.table
-        return ask_about(self.audits, classifier, X, metric, self.epsilon, table=table)
+        return X, None if self.audits.terms().rows is None else self.table
+
+    @contextmanager
+    def _budget(self) -> Iterator[None]:
+        try:
+            yield
+        except AuditRefused as error:
+            if error.reason != "BUDGET_EXHAUSTED":
+                raise
+            if self.when_exhausted == "skip":
+                pytest.skip(f"not audited: {error}")
+            pytest.fail(f"not audited: {error}", pytrace=False)
+
+
+def _called(classifier: Any, name: str | None) -> str:
+    """Name a classifier: by its class unless told, for what it says of itself may hold rows."""
+    return type(classifier).__name__ if name is None else name
+
+
+def _about(answer: Answer, metric: str, name: str) -> str:
+    (low, *_), (high, *_) = answer.low, answer.high
+    return f"{metric} of {name} is {answer.gaps[0]:.3f}, {_sure(low, high)}; {_cost(answer)}"
+
+
+def _sure(low: float, high: float) -> str:
+    return "nothing is guaranteed" if math.isnan(low) else f"the exact one between {low:.3f} and {high:.3f}"
+
+
+def _cost(bought: Answer | ByGroup) -> str:
+    return f"epsilon {bought.epsilon_charged:g}, {bought.epsilon_remaining_now:g} is left"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,10 +203,13 @@ def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[Audit]:
         epsilon = float(_option(pytestconfig, "audit_epsilon"))
     except ValueError:
         raise pytest.UsageError("audit_epsilon: must be a number") from None
+    when_exhausted = pytestconfig.getini("audit_when_exhausted") or "fail"
+    if when_exhausted not in ("fail", "skip"):
+        raise pytest.UsageError("audit_when_exhausted: must be fail or skip")
     credentials = pytestconfig.rootpath / _option(pytestconfig, "audit_credentials")
     data = pytestconfig.getini("audit_data") or None
     with AuditClient(_option(pytestconfig, "audit_address"), credentials, data=data) as audits:
-        yield Audit(audits, audit_table, epsilon)
+        yield Audit(audits, audit_table, epsilon, when_exhausted)
 
 
 def _option(config: pytest.Config, name: str) -> str:
