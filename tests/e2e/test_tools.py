@@ -10,16 +10,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from fairwall.client import Answer, AuditRefused, AuditUnavailable
 from fairwall.tools.asynchronous import AsyncAuditClient
 from fairwall.tools.classifiers import ask_about
+from fairwall.tools.model_card import model_card
 from fairwall.tools.scoring import GapScorer
 from tests.e2e.test_serve import DOCS, Served, change, deployment, serving
 from tests.loans import PREDICTIONS as LOANS_PREDICTIONS
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
 PAGE = (DOCS / "tools.md").read_text()
-CONFTEST, TEST, RATIO, SCORER, MLFLOW, ASYNCIO, TABLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CONFTEST, TEST, RATIO, SCORER, MLFLOW, CARD, ASYNCIO, TABLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (OPTIONS,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -280,6 +283,67 @@ def test_the_page_s_answer_is_logged(own: Served) -> None:
         again = audits.ask(rows["income"] > 30, "sp", 0.2, ids=rows["id"], request_id=request_id)
     assert again.gaps[0] == gap
     assert remaining(own) == 2.8
+
+
+@pytest.mark.check
+def test_the_page_s_card_says_what_was_answered(own: Served) -> None:
+    run = program(own, CARD)
+    assert (run.returncode, run.stderr) == (0, "")
+    _, front, section = run.stdout.split("---\n")
+    (entry,) = yaml.safe_load(front)["model-index"]
+    (result,) = entry["results"]
+    (metric,) = result["metrics"]
+    rows = pd.read_csv(own.folder / "loans.csv")
+    with own.client() as audits:
+        answer = audits.ask(rows["income"] > 30, "sp", 0.2, ids=rows["id"], once=True)
+    assert (entry["name"], result["task"]["type"]) == ("credit-3", "tabular-classification")
+    assert result["dataset"] == {"name": "loans", "type": "loans"}
+    told = metric["args"] | {"type": metric["type"], "value": metric["value"]}
+    assert date.fromisoformat(told.pop("date")) - datetime.now(UTC).date() >= timedelta(days=-1)
+    assert told == {
+        "type": "sp",
+        "value": answer.gaps[0],
+        "low": answer.low[0],
+        "high": answer.high[0],
+        "epsilon": 0.2,
+        "models_in_batch": 1,
+        "digest": answer.digest,
+    }
+    assert answer.digest.startswith(answer.request_id)
+    assert f"was {answer.gaps[0]:.3f} on" in section
+    assert f"between {answer.low[0]:.3f} and {answer.high[0]:.3f} in at least 95% of cases" in section
+    assert "This number is noisy" in section
+    assert answer.request_id in section
+    assert remaining(own) == 2.8
+
+
+def answered(**given: Any) -> Answer:
+    """An answer about two models, which nobody gave."""
+    numbers = {name: np.array([1e-5, np.inf]) for name in ("gaps", "low", "high", "likely_low", "likely_high")}
+    told = {"epsilon_charged": 1e-6, "epsilon_remaining": 1.0, "epsilon_remaining_now": 1.0, "request_id": "ab"}
+    return Answer(**(numbers | told | {"data": "loans", "metric": "di", "digest": "abcd"} | given))
+
+
+def test_a_card_has_any_name_and_number_and_says_where_nothing_is_guaranteed() -> None:
+    name = 'the "second": one, \N{SNOWMAN} & \\'
+    for model, value in ((0, 1e-5), (1, np.inf)):
+        front = yaml.safe_load(model_card(answered(), name, model=model).split("---\n")[1])
+        (metric,) = front["model-index"][0]["results"][0]["metrics"]
+        assert front["model-index"][0]["name"] == name
+        assert (metric["value"], metric["args"]["low"], metric["args"]["epsilon"]) == (value, value, 1e-6)
+    unsure = model_card(answered(low=np.full(2, np.nan), high=np.full(2, np.nan)), "m", on=date(2025, 1, 31))
+    (metric,) = yaml.safe_load(unsure.split("---\n")[1])["model-index"][0]["results"][0]["metrics"]
+    assert metric["args"] == {"epsilon": 1e-6, "models_in_batch": 2, "digest": "abcd", "date": "2025-01-31"}
+    assert "What is guaranteed: of the exact one, nothing." in unsure
+    assert "95%" not in unsure
+    with pytest.raises(ValueError, match="ask with once=True"):
+        model_card(answered(digest=""), "m")
+    for model in (-1, 2):
+        with pytest.raises(ValueError, match="the answer has 2 models"):
+            model_card(answered(), "m", model=model)
+    for name in ("", "a\nb"):
+        with pytest.raises(ValueError, match="name must be one line"):
+            model_card(answered(), name)
 
 
 @pytest.mark.check

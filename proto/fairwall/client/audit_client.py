@@ -7,6 +7,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -200,16 +201,18 @@ class AuditClient:
         _check_weights(sample_weight)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
+        question = ""
         if asked is None:
             header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest)
-            asked = audit_digest(header, batch).hex()[:ID_DIGITS]
+            question = audit_digest(header, batch).hex()
+            asked = question[:ID_DIGITS]
         answer = self._call(
             lambda: gaps.ask(
                 self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest
             )
         )
         self._check_rows(digest, answer.rows_compared)
-        return answer
+        return replace(answer, digest=question)
 
     def ask_table(
         self,

@@ -56,6 +56,11 @@ class Answer:
         Whether compliance compared your rows with its own, by their ids. None where its rows have none.
     request_id : str
         What the request was called.
+    data, metric : str
+        What was asked about, and for.
+    digest : str
+        BLAKE3, in hexadecimal, of all that was asked, predictions included, where the request was named by it (``once``
+        of `AuditClient.ask`); else empty.
     """
 
     gaps: NDArray[np.float64]
@@ -69,6 +74,9 @@ class Answer:
     probability_above: NDArray[np.float64] | None = None
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
+    data: str = field(default="", repr=False)
+    metric: str = field(default="", repr=False)
+    digest: str = field(default="", repr=False)
 
     def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bound the probability that the test set's exact gap is above a threshold: promised, as `low` and `high` are.
@@ -307,7 +315,7 @@ def ask(
         yield audit.AuditRequest(header=header)
         yield from encoded(predictions, audit.AuditRequest)
 
-    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id)
+    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id, deal_id, metric)
 
 
 def header_of(
@@ -359,7 +367,7 @@ def ask_models(
         models=models,
         threshold=threshold,
     )
-    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id)
+    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id, deal_id, metric)
 
 
 def ask_table(
@@ -395,10 +403,10 @@ def ask_table(
         id_column=id_column,
         models=models,
     )
-    return _answer(service.AuditTable(request, timeout=AUDIT_SECONDS).answer, request_id)
+    return _answer(service.AuditTable(request, timeout=AUDIT_SECONDS).answer, request_id, deal_id, metric)
 
 
-def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
+def _answer(response: audit.AuditResponse, request_id: str, data: str, metric: str) -> Answer:
     low, high = _numbers(response.low), _numbers(response.high)
     if response.HasField("likely_low"):
         likely = _numbers(response.likely_low), _numbers(response.likely_high)
@@ -420,6 +428,8 @@ def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
         probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
         rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
         request_id=request_id,
+        data=data,
+        metric=metric,
     )
 
 
