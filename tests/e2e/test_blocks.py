@@ -83,6 +83,7 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/tables.md", "python"): "test_tables.py::test_the_page_s_policy_and_question_are_answered",
     ("docs/tables.md", "toml"): "test_tables.py::test_the_page_s_policy_and_question_are_answered",
     ("docs/tools.md", "toml"): "test_tools.py::OPTIONS",
+    ("docs/tools.md", "yaml"): "test_tools.py::WORKFLOW",
     ("docs/training.md", "python"): "test_docs.py::test_the_model_that_is_shown_trains",
     ("docs/training.md", "toml"): "test_docs.py::test_the_keys_of_the_training_game_are_valid",
     ("docs/runs.md", "sh"): f"{HERE}::test_a_run_is_verified_and_sealed",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 PAGE = (DOCS / "tools.md").read_text()
 CONFTEST, TEST, RATIO, SCORER, MLFLOW, CARD, ASYNCIO, TABLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (OPTIONS,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+(WORKFLOW,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def with_ids(folder: Path) -> Path:
@@ -117,6 +120,59 @@ def test_the_page_s_tests_run_and_cost_once(grouped: Served) -> None:
         assert run.returncode == 0, run.stdout
         spent.append(3 - remaining(grouped))
     assert spent == [1.0, 1.0]
+
+
+def steps(workflow: str) -> list[dict[str, Any]]:
+    """The steps of a workflow's one job."""
+    (job,) = yaml.safe_load(workflow)["jobs"].values()
+    return list(job["steps"])
+
+
+def test_the_workflow_s_secrets_are_in_one_step_s_environment_and_in_no_script() -> None:
+    told = yaml.safe_load(WORKFLOW)
+    assert (told[True], told["permissions"]) == ("push", {"contents": "read"})  # YAML 1.1 reads `on` as true
+    secret = [step["name"] for step in steps(WORKFLOW) if "secrets." in json.dumps(step)]
+    assert secret == ["Write the certificate"]
+    assert WORKFLOW.count("secrets.") == 3
+    assert all("${{" not in step.get("run", "") for step in steps(WORKFLOW))
+    for step in steps(WORKFLOW):
+        assert ("run" in step) != ("uses" in step)
+        assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "a/b@v1"))
+    (install,) = (shlex.split(step["run"]) for step in steps(WORKFLOW) if step.get("name") == "Install")
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    assert install[:3] == ["pip", "install", "fairwall[groups]"]
+    assert "groups" in project["optional-dependencies"]
+
+
+@pytest.mark.check
+def test_the_workflow_s_commands_audit_and_leave_no_key(served: Served, tmp_path: Path) -> None:
+    own = served.folder / "certificates" / "developer-alice"
+    shutil.copyfile(served.folder / "loans.csv", tmp_path / "loans.csv")
+    for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", OPTIONS), ("test_fairness.py", TEST)):
+        (tmp_path / name).write_text(text.replace("127.0.0.1:7443", served.address))
+    done = list[str]()
+    for step in steps(WORKFLOW):
+        if "run" not in step or step["name"] == "Install":
+            continue
+        secrets = {name: (own / f"{name.lower()}.pem").read_text() for name in step.get("env", {})}
+        run = subprocess.run(
+            ["bash", "-e", "-c", step["run"]],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **secrets},
+            timeout=300,
+            check=False,
+        )
+        assert (run.returncode, run.stderr) == (0, ""), run.stdout
+        assert "PRIVATE KEY" not in run.stdout
+        done.append(run.stdout)
+        if secrets:
+            assert {path.name for path in (tmp_path / "certificates/developer-alice").iterdir()} == {
+                *("authority.pem", "certificate.pem", "key.pem")
+            }
+    assert "1 passed" in done[1]
+    assert list(tmp_path.rglob("*.pem")) == []
 
 
 FAILING = """
