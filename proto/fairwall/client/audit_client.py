@@ -133,6 +133,46 @@ class AuditClient:
         self._connected = False
         self._has_warned = False
 
+    @classmethod
+    def rehearsal(
+        cls,
+        rows: Any,
+        *,
+        id: str | None = None,  # noqa: A002
+        label: str | None = None,
+        metrics: Sequence[str] = ("sp", "eo"),
+        mechanism: str = "recommended",
+        epsilon: float = 10.0,
+        seed: int = 0,
+    ) -> AuditClient:
+        """Try the client on people who do not exist: free, without a certificate, and nobody is told anything.
+
+        A real service of your own answers on this machine, by the real mechanisms, until the client is closed. Who is
+        in which group is drawn by the seed, and has nothing to do with rows: so a model's exact gaps are near 0.
+
+        Parameters
+        ----------
+        rows : int or frame
+            How many people there are; or the table that predictions will be made of, of which ids and labels are used.
+        id, label : str, optional
+            Columns of rows: that of ids, by default the labels of a frame of pandas that do more than count; and that
+            of outcomes, 0 or 1, by default drawn.
+        metrics, mechanism, epsilon : sequence of str, str, float
+            As in a policy. The budget is as large as you like.
+        seed : int
+            By which groups are drawn. Noise is the operating system's, and other each time.
+
+        Raises
+        ------
+        ValueError
+            For rows that cannot be people.
+        UserError
+            Where no service starts, with its one line: for a metric that there is not, or without `fairwall[service]`.
+        """
+        from fairwall.client.rehearsal import Rehearsal
+
+        return Rehearsal(rows, id=id, label=label, metrics=metrics, mechanism=mechanism, epsilon=epsilon, seed=seed)
+
     def __enter__(self) -> Self:
         return self
 

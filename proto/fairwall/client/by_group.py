@@ -50,6 +50,8 @@ MEASURES = {
 }
 """Measures by name: those of Fairlearn where it has one."""
 
+_COSTS = ("epsilon_charged", "epsilon_remaining", "epsilon_remaining_now")
+
 _OF_DECISIONS = ("selection_rate",)
 _OF_SCORES = ("mean_score", "scoring_rate")
 _TESTED = frozenset({"selection_rate", "scoring_rate"})
@@ -93,7 +95,7 @@ class ByGroup:
         The counts, with noise.
     least_share : float
         See `GroupTerms`.
-    epsilon_charged, epsilon_remaining, epsilon_remaining_now, rows_compared, request_id : as of `Answer`.
+    epsilon_charged, epsilon_remaining, epsilon_remaining_now, rows_compared, request_id, data : as of `Answer`.
     """
 
     by: tuple[str, ...]
@@ -107,6 +109,7 @@ class ByGroup:
     epsilon_remaining_now: float
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
+    data: str = ""
 
     @classmethod
     def read(cls, release: wire.GroupRelease, **charged: Any) -> ByGroup:
@@ -155,7 +158,7 @@ class ByGroup:
             ``m_ratio``, the impact ratio; all of them with the ends of an interval, ``_low`` and ``_high``, that holds
             the exact number of these people with at least 95%; ``m_below_four_fifths``, the probability of an exact
             ratio below 0.8; and of selection and scoring rates ``m_p_value`` (`fairwall.laws.group_tables.p_values`).
-            ``attrs`` has what was charged, and for each measure and model the `Pair` that is furthest apart.
+            ``attrs`` has the data set, what was charged, and for each measure and model the `Pair` furthest apart.
 
         Raises
         ------
@@ -168,7 +171,7 @@ class ByGroup:
         frame = pandas.DataFrame.from_records(self.records(over)).drop(columns=[] if self.models > 1 else ["model"])
         frame = frame.set_index(names)
         frame.attrs = {
-            **{name: getattr(self, name) for name in ("epsilon_charged", "epsilon_remaining", "epsilon_remaining_now")},
+            **{name: getattr(self, name) for name in ("data", *_COSTS)},
             "worst_pairs": {
                 measure: [self.worst_pair(measure, model, over) for model in range(self.models)]
                 for measure in self.measures
@@ -390,6 +393,7 @@ def count(
         ),
         rows_compared=told.rows_compared if told.HasField("rows_compared") else None,
         request_id=header.request_id,
+        data=deal_id,
     )
     groups = tuple(product(*(allowed.attributes[name] for name in by)))
     if (found.by, found.groups, found.measures) != (tuple(by), groups, tuple(measures)):

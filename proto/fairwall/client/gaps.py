@@ -74,8 +74,8 @@ class Answer:
     probability_above: NDArray[np.float64] | None = None
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
-    data: str = field(default="", repr=False)
-    metric: str = field(default="", repr=False)
+    data: str = ""
+    metric: str = ""
     digest: str = field(default="", repr=False)
 
     def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
