@@ -95,6 +95,28 @@ def test_what_speaks_no_tls_is_told_from_a_web_server(alice: Path, tmp_path: Pat
             assert "speaks HTTPS as web servers do" in told(address, alice)
 
 
+@pytest.mark.check
+def test_what_listens_and_says_nothing_is_given_up(alice: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert "something listens there, and says nothing" in told(f"127.0.0.1:{listener.getsockname()[1]}", alice)
+
+
+def test_a_proxy_is_named(alice: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbid(connection: socket.socket) -> None:
+        connection.recv(1000)
+        connection.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+
+    with listening(forbid) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://{proxy}")
+        monkeypatch.setenv("no_proxy", "")
+        assert "a proxy of your environment (https_proxy) does not let you through" in told("192.0.2.1:7443", alice)
+
+
+def test_an_address_without_a_port_is_refused_before_it_is_tried(alice: Path) -> None:
+    with pytest.raises(ValueError, match=r"'compliance\.example' is not host:port"):
+        AuditClient("compliance.example", alice)
+
+
 @pytest.mark.parametrize(
     ("authority", "name", "issued", "said"),
     [

@@ -119,6 +119,8 @@ class AuditClient:
     ------
     fairwall.rpc.identity.CredentialsError
         If the folder does not hold credentials that can be used.
+    ValueError
+        For an address that is not "host:port".
     """
 
     def __init__(self, address: str | Sequence[str], credentials: str | Path, *, data: str | None = None) -> None:

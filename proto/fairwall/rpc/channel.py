@@ -30,6 +30,7 @@ _HUNG_UP = (
 )
 
 _WHY_LOST = {
+    "HTTP proxy": "a proxy of your environment (https_proxy) does not let you through; name the host in no_proxy",
     "Connection refused": "nobody is there: nothing listens on this port; is it right, and the service started?",
     "lookup": "no host of this name is known here",
     "WRONG_VERSION_NUMBER": _NO_TLS,
@@ -60,9 +61,11 @@ def connect(
     Raises
     ------
     ValueError
-        If an address of several is not "host:port", or none has a host that is known.
+        If an address is not "host:port", or none of several has a host that is known.
     """
     several = not isinstance(address, str)
+    if isinstance(address, str) and ":" not in address:
+        raise ValueError(f"{address!r} is not host:port")
     channel = grpc.secure_channel(
         address if isinstance(address, str) else _target(address),
         grpc.ssl_channel_credentials(
