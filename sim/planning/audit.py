@@ -11,7 +11,7 @@ possible, see `sim.planning.worst`); for noise that is added to gaps, for scores
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -117,7 +117,6 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
     worst = least_favourable(batch, within)
     plain = replace(batch, mechanism=batch.mechanism.removesuffix(SHRUNK))
     first = worst if plain == batch else least_favourable(plain, within)
-    low, high = metric_range(batch.metric)
     counts, everybody = batch.counts, sum(batch.counts.groups(None))
 
     def of_people(n: float) -> tuple[Batch, float]:
@@ -130,7 +129,7 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
         within=within,
         worst=worst,
         searched=plain.mechanism,
-        reach=_least(lambda x: (plain, x), within, _REACH_MIN, (high - low) * (1 - 1e-9), first),
+        reach=_reach(plain, within, first),
         epsilon=epsilon,
         people=None if people is None else math.ceil(people),
         batches=None if budget is None else _fits(budget, batch.epsilon),
@@ -138,12 +137,27 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
     )
 
 
+def reaches(batch: Batch, epsilons: Sequence[float], within: float) -> Iterator[tuple[Batch, float | None]]:
+    """Return what a batch promises at other epsilons, in their order, but for those at which it would be refused.
+
+    Each comes as the batch that is answered, its mechanism with ``recommended`` resolved, and the `Plan.reach` that
+    `make` finds with the same ``within``. Raises PlanError as `make` does, for the batch as it is.
+    """
+    _check(batch, within, None)
+    for epsilon in epsilons:
+        asked = replace(batch, epsilon=epsilon)
+        if _answerable(asked):
+            answered = resolved(asked)
+            plain = replace(answered, mechanism=answered.mechanism.removesuffix(SHRUNK))
+            yield answered, _reach(plain, within, least_favourable(plain, within))
+
+
 def resolved(batch: Batch) -> Batch:
     """Put the mechanism that ``recommended`` chooses in its place, and its clamping."""
     if batch.law.noise_on != "any":
         return batch
-    limit = Limit(batch.reveal_max)
-    chosen = choose(batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta, limit=limit)
+    asked = batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta
+    chosen = choose(*asked, limit=Limit(batch.reveal_max), exposed=batch.exposed)
     return replace(batch, mechanism=chosen, bounding="clamp")
 
 
@@ -270,6 +284,11 @@ def _least(case: Case, start: float, least: float, most: float, worst: Worst) ->
         models.append(other)
         known = min((_CLOSE_DRAWN if other.error else _CLOSE) * found, most)
     return None
+
+
+def _reach(plain: Batch, within: float, first: Worst) -> float | None:
+    low, high = metric_range(plain.metric)
+    return _least(lambda x: (plain, x), within, _REACH_MIN, (high - low) * (1 - 1e-9), first)
 
 
 def _fits(budget: float, epsilon: float) -> int:

@@ -57,6 +57,11 @@ class Batch:
         return sum(sum(groups) for groups in self.strata)
 
     @property
+    def exposed(self) -> int:
+        """How many people a limit to what is revealed holds for: `compliance.records.people.Records.exposed`."""
+        return len(self.strata) * min(map(sum, self.strata))
+
+    @property
     def auditable(self) -> bool:
         """Whether compliance would audit these people: see `compliance.records.people.Records`."""
         return all(min(groups) >= 1 and sum(groups) >= STRATUM_MIN for groups in self.strata)

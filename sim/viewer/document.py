@@ -21,7 +21,7 @@ def document(index: Mapping[str, Any], blocks: Sequence[str]) -> str:
     """Write the file: an index that the page shows at first, and the rest in blocks of base64."""
     text, script = style(), program()
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(text)}'; "
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(text)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     # Nothing in the data can end the element that it stands in.
@@ -48,5 +48,6 @@ def document(index: Mapping[str, Any], blocks: Sequence[str]) -> str:
 """
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return by what a content security policy names a program or a style that stands in its page."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

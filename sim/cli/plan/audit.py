@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, 
 
 if TYPE_CHECKING:
     from sim.planning.audit import Plan
+    from sim.planning.batch import Batch
     from sim.planning.table import Table
 
 
@@ -18,8 +20,8 @@ def audit(
     data: Data,
     protected: Protected,
     target: Target,
-    epsilon: Annotated[float, typer.Option(help="The whole batch's.")],
-    within: Annotated[float, typer.Option(help="How far a released gap may be from the true one.")],
+    epsilon: Annotated[float | None, typer.Option(help="The whole batch's.")] = None,
+    within: Annotated[float | None, typer.Option(help="How far a released gap may be from the true one.")] = None,
     advantaged: Advantaged = None,
     positive: Positive = None,
     delta: Annotated[float, typer.Option(help="0 for pure epsilon.")] = 0.0,
@@ -30,17 +32,30 @@ def audit(
     reveal_max: Annotated[float, typer.Option(help="The policy's audit.reveal_max.")] = 0.6,
     budget: Annotated[float | None, typer.Option(help="Epsilon in all, for several batches.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False, metavar="FILE", help="Write a page to choose epsilon by; needs no --epsilon, no --within."
+        ),
+    ] = None,
 ) -> None:
     """Tell whether a table is large enough to audit.
 
     Is a released gap within F of the true one in 95 of 100 cases, whatever the true gap is? For compliance. No budget
     is spent, and nothing is released; but the answer depends on what is protected: run it where the protected
-    attributes are, and keep what it prints there.
+    attributes are, and keep what it prints there; the page that --html writes, too.
     """
+    from sim.planning.errors import PlanError
+
+    if html is not None:
+        _check_page(html, alone=not as_json and budget is None)
+    elif epsilon is None or within is None:
+        missing = "--epsilon" if epsilon is None else "--within"
+        raise PlanError(f"{missing}: missing; without --html it must be given")
     from fairwall.laws.metric import find_metric
     from sim.planning.audit import make
     from sim.planning.batch import Batch
-    from sim.planning.errors import PlanError
+    from sim.planning.epsilons import EPSILON
     from sim.planning.table import load
 
     try:
@@ -48,9 +63,35 @@ def audit(
     except ValueError as error:
         raise PlanError(f"--metric: {error}") from None
     table = load(data, protected, advantaged, target, positive)
-    batch = Batch(metric, table.counts, models, epsilon, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
+    first = EPSILON if epsilon is None else epsilon
+    batch = Batch(metric, table.counts, models, first, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
+    if html is not None:
+        _write(html, batch, within, table)
+        return
+    assert within is not None, "a page alone does without"
     found = make(batch, within, budget)
     typer.echo(json.dumps(as_values(found, table), allow_nan=False) if as_json else as_text(found, table))
+
+
+def _check_page(html: Path, *, alone: bool) -> None:
+    from sim.planning.errors import PlanError
+
+    if not alone:
+        raise PlanError("--html: a page, about one batch: leave out --json and --budget")
+    if not html.parent.is_dir():
+        raise PlanError(f"--html: there is no folder {html.parent}")
+
+
+def _write(html: Path, batch: Batch, within: float | None, table: Table) -> None:
+    from rich.console import Console
+
+    from sim.cli.plan.choice_page import render
+    from sim.planning.epsilons import choices
+
+    with Console(stderr=True).status("choosing") as status:
+        found = choices(batch, within, lambda epsilon: status.update(f"choosing: epsilon {epsilon:g}"))
+        html.write_text(render(found, table.name), encoding="utf-8")
+    typer.echo(f"page: {html}")
 
 
 def as_values(plan: Plan, table: Table) -> dict[str, Any]:

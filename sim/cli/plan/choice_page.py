@@ -1,0 +1,201 @@
+"""The page that `fairwall plan audit --html` writes: a slider for the half-width, and what epsilon it takes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from importlib.resources import files
+
+from sim.planning.epsilons import Bought, Choices
+from sim.report.drawing import BLACK, COLOURS, Figure, Look
+from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
+from sim.report.notation import MISSING, number, plural
+from sim.report.page import Section, fill
+from sim.report.tables import Column, PageTable
+from sim.viewer.document import digest
+
+_CARDS = ("The least ε that is enough", "Everybody, at once", "One person, aimed at")
+_WARNING = (
+    "For compliance: how near answers are depends on how many people each group has. Keep this page where the "
+    "protected attributes are."
+)
+_TICKS = {epsilon: f"{epsilon:g}" for epsilon in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)}
+_EPSILON = Axis("ε of the batch", log=True, ticks=_TICKS)
+
+
+def render(found: Choices, name: str) -> str:
+    """Write the page about a table of this name: the same bytes for the same choices."""
+    batch, script = found.batch, files("sim.report").joinpath("choice.js").read_text(encoding="utf-8")
+    rows = [found.least(width) for width in found.widths]
+    told = {
+        "positions": [[number(w, 6), -1 if row is None else row] for w, row in zip(found.widths, rows, strict=True)],
+        "answers": [*(_answer(found, one) for one in found.bought), _no_answer(found)],
+    }
+    # Nothing in the data can end the element that it stands in.
+    data = json.dumps(told, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    delta = f", δ = {number(batch.delta)}" if batch.delta else ""
+    near = [_near(found)] if any(one.reach or one.median_error for one in found.bought) else []
+    return fill(
+        "choice.html.j2",
+        name=name,
+        about=f"What ε buys, and gives away, in one batch of {plural(batch.queries, 'model')}: metric {batch.metric}, "
+        f"{batch.people:,} people, mechanism {batch.mechanism}{delta}.",
+        warning=_WARNING,
+        titles=_CARDS,
+        start=found.widths.index(found.start),
+        last=len(found.widths) - 1,
+        told=[Section("charts", "By epsilon", figures=[*near, _risk(found)]), _grid(found)],
+        data=data,
+        script=script,
+        digest=digest(script),
+    )
+
+
+def _answer(found: Choices, one: Bought) -> list[tuple[str, str]]:
+    half = "" if one.median_error is None else f", half of them within {number(one.median_error, 2)}"
+    near = (
+        f"95 of 100 answers are within {number(one.reach)}, whatever the true gap{half}. Answered by {one.mechanism}."
+    )
+    return [(f"ε = {number(one.epsilon, 6)}", near), _everybody(found, one), _one_person(found, one)]
+
+
+def _everybody(found: Choices, one: Bought) -> tuple[str, str]:
+    if one.revealed is None or one.unlimited is None:
+        return MISSING, f"No attack on {one.mechanism} is known here."
+    said = (
+        "Of 100 people, 50 of each group, so many at most are named right by the best attack known here, which spends "
+        "the whole ε on finding out who is who. Guessing names 50 right."
+    )
+    limit = f" Without the policy's limit of {_hundred(found.batch.reveal_max)} it would be {_hundred(one.unlimited)}."
+    return f"{_hundred(one.revealed)} right of 100", said + (limit if _is_limited(one) else "")
+
+
+def _one_person(found: Choices, one: Bought) -> tuple[str, str]:
+    unless = f", but for a probability of {number(found.batch.delta)}" if found.batch.delta else ""
+    said = (
+        "No attack on one person is right more often, even if everybody else is known. Guessing is right in 50. Odds "
+        f"on a person's group change by e^ε, {number(math.exp(one.epsilon))} times, at most{unless}."
+    )
+    return f"{_hundred(one.one_person)} right in 100", said
+
+
+def _no_answer(found: Choices) -> list[tuple[str, str]]:
+    reached = min(((one.reach, one.epsilon) for one in found.bought if one.reach is not None), default=None)
+    most = "no ε of this page keeps 95 of 100 answers from being off by the metric's whole range"
+    if reached is not None:
+        most = f"the nearest of this page is {number(reached[0])}, at ε = {number(reached[1], 6)}"
+    return [("none", f"Not so near, whatever the true gap: {most}. Fewer models or more people would help.")] + [
+        (MISSING, "")
+    ] * 2
+
+
+def _grid(found: Choices) -> Section:
+    bought = found.bought
+    columns = [
+        Column("ε", [number(one.epsilon, 6) for one in bought]),
+        Column(
+            "half-width",
+            [MISSING if one.reach is None else number(one.reach) for one in bought],
+            about="95 of 100 answers are within it of the true gap of the test set, whatever that is: as fairwall "
+            "plan audit tells it, of counts as they are where they are moved towards no gap. A dash: nothing short of "
+            "the metric's whole range.",
+            stays=True,
+        ),
+        Column(
+            "median error",
+            [number(one.median_error, 2) for one in bought],
+            about="Half of the answers are nearer than that: simulated, from public numbers alone.",
+        ),
+        Column(
+            "everybody: right of 100",
+            [_share(one.revealed) for one in bought],
+            about="Balanced accuracy, in percent, of the best attack known here with the whole batch, for groups of 5 "
+            "to 50% of the people; 50 is guessing. No bound: somebody may find a better attack. Several batches tell "
+            "more.",
+            stays=True,
+        ),
+        Column(
+            "without reveal_max",
+            [_share(one.unlimited) for one in bought],
+            about="The same if the policy had no audit.reveal_max.",
+        ),
+        Column(
+            "one person: right in 100",
+            [_share(one.one_person) for one in bought],
+            about="e^ε/(1 + e^ε), in percent: a bound for every attack on one person of whom nothing else is known.",
+        ),
+        Column(
+            "odds times",
+            [number(math.exp(one.epsilon)) for one in bought],
+            about="e^ε: by so much at most an answer changes what somebody would bet on one person's group.",
+        ),
+        Column("mechanism", [one.mechanism for one in bought], numeric=False),
+    ]
+    if not any(map(_is_limited, bought)):
+        del columns[4]
+    return Section("grid", "Every epsilon that was looked at", table=PageTable(columns))
+
+
+def _near(found: Choices) -> Figure:
+    reaches = [(one.epsilon, one.reach) for one in found.bought if one.reach is not None]
+    medians = [(one.epsilon, one.median_error) for one in found.bought if one.median_error]
+    curves = [
+        _line(reaches, 0, "95 of 100 answers are nearer, whatever the true gap"),
+        _line(medians, 1, "half of the answers are nearer"),
+        *(_mark(i, one.epsilon, one.reach) for i, one in enumerate(found.bought) if one.reach is not None),
+    ]
+    title = "How near answers are"
+    caption = "Both axes are logarithmic. The ring is at the ε that the slider leads to."
+    told = [near for _, near in (*reaches, *medians)]
+    steps = [float(f"{step}e{power}") for power in range(-9, 2) for step in (1, 2, 5)]
+    low, high = (max(step for step in steps if step <= min(told)), min(step for step in steps if step >= max(told)))
+    ticks = {step: number(step) for step in steps if low <= step <= high}
+    y = Axis("half-width", log=True, ticks=ticks, low=low / 1.1, high=1.1 * high)
+    return line_plot("near", title, caption, _alt(title, reaches), [[Panel(curves)]], _EPSILON, [y])
+
+
+def _risk(found: Choices) -> Figure:
+    bought = found.bought
+    known = [(one.epsilon, 100 * one.revealed) for one in bought if one.revealed is not None]
+    unlimited = [(one.epsilon, 100 * one.unlimited) for one in bought if one.unlimited is not None]
+    curves = [
+        _line(known, 0, "everybody, at once: best attack known"),
+        *([_line(unlimited, 2, "the same without reveal_max")] if any(map(_is_limited, bought)) else []),
+        _line([(one.epsilon, 100 * one.one_person) for one in bought], 1, "one person, aimed at: no attack does more"),
+        *(_mark(i, *point) for i, point in enumerate(known) if len(known) == len(bought)),
+        *(_mark(i, one.epsilon, 100 * one.one_person) for i, one in enumerate(bought)),
+    ]
+    title = "What is given away"
+    caption = (
+        "Balanced accuracy, in percent: the mean of the shares of both groups that are named right. By one batch: "
+        "several tell more."
+    )
+    panel = Panel(curves, [Level(50.0, "guessing")])
+    y = Axis("right of 100", low=48, high=102)
+    return line_plot("risk", title, caption, _alt(title, known), [[panel]], _EPSILON, [y])
+
+
+def _line(points: Sequence[tuple[float, float]], which: int, label: str) -> Curve:
+    return Curve(points, Look(COLOURS[which], "", ("-", (0, (5, 1.5)), (0, (1, 1)))[which]), label)
+
+
+def _mark(place: int, x: float, y: float) -> Curve:
+    return Curve([(x, y)], Look(BLACK, "o", hollow=True, size=11), joined=False, style={"gid": f"mark-{place}"})
+
+
+def _alt(title: str, points: Sequence[tuple[float, float]]) -> str:
+    return f"Chart. {title}, by ε: " + ", ".join(f"{number(y)} at {number(x)}" for x, y in points[::4]) + "."
+
+
+def _is_limited(one: Bought) -> bool:
+    return _share(one.revealed) != _share(one.unlimited)
+
+
+def _share(share: float | None) -> str:
+    return MISSING if share is None else f"{100 * share:.1f}"
+
+
+def _hundred(share: float) -> str:
+    """Write how many of a hundred, never fewer than there are."""
+    return str(math.ceil(round(100 * share, 6)))
