@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from importlib.resources import files
 
+from fairwall.laws.standings import SHRUNK
 from sim.planning.epsilons import Bought, Choices
 from sim.report.drawing import BLACK, COLOURS, Figure, Look
 from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
@@ -20,6 +21,7 @@ _WARNING = (
     "For compliance: how near answers are depends on how many people each group has. Keep this page where the "
     "protected attributes are."
 )
+_FARTHER = "a gap that only one of several models has may be missed by more"
 _TICKS = {epsilon: f"{epsilon:g}" for epsilon in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)}
 _EPSILON = Axis("ε of the batch", log=True, ticks=_TICKS)
 
@@ -53,10 +55,12 @@ def render(found: Choices, name: str) -> str:
 
 
 def _answer(found: Choices, one: Bought) -> list[tuple[str, str]]:
-    half = "" if one.median_error is None else f", half of them within {number(one.median_error, 2)}"
-    near = (
-        f"95 of 100 answers are within {number(one.reach)}, whatever the true gap{half}. Answered by {one.mechanism}."
-    )
+    plain = one.mechanism.removesuffix(SHRUNK)
+    near = f"95 of 100 answers by {plain} are within {number(one.reach)} of the true gap, whatever that is."
+    if _is_moved(one):
+        near += f" Answered by {one.mechanism}, which moves them towards no gap: {_FARTHER}."
+    if one.median_error is not None:
+        near += f" Half of the answers are within {number(one.median_error, 2)}."
     return [(f"ε = {number(one.epsilon, 6)}", near), _everybody(found, one), _one_person(found, one)]
 
 
@@ -85,9 +89,12 @@ def _no_answer(found: Choices) -> list[tuple[str, str]]:
     most = "no ε of this page keeps 95 of 100 answers from being off by the metric's whole range"
     if reached is not None:
         most = f"the nearest of this page is {number(reached[0])}, at ε = {number(reached[1], 6)}"
-    return [("none", f"Not so near, whatever the true gap: {most}. Fewer models or more people would help.")] + [
-        (MISSING, "")
-    ] * 2
+    return [
+        (
+            "none",
+            f"Not so near, whatever the true gap: {most}. Fewer models, more people or another mechanism may help.",
+        )
+    ] + [(MISSING, "")] * 2
 
 
 def _grid(found: Choices) -> Section:
@@ -147,6 +154,8 @@ def _near(found: Choices) -> Figure:
     ]
     title = "How near answers are"
     caption = "Both axes are logarithmic. The ring is at the ε that the slider leads to."
+    if any(map(_is_moved, found.bought)):
+        caption += f" The 95 are of counts as they are. Where these are moved towards no gap, {_FARTHER}."
     told = [near for _, near in (*reaches, *medians)]
     steps = [float(f"{step}e{power}") for power in range(-9, 2) for step in (1, 2, 5)]
     low, high = (max(step for step in steps if step <= min(told)), min(step for step in steps if step >= max(told)))
@@ -186,6 +195,10 @@ def _mark(place: int, x: float, y: float) -> Curve:
 
 def _alt(title: str, points: Sequence[tuple[float, float]]) -> str:
     return f"Chart. {title}, by ε: " + ", ".join(f"{number(y)} at {number(x)}" for x, y in points[::4]) + "."
+
+
+def _is_moved(one: Bought) -> bool:
+    return one.mechanism.endswith(SHRUNK)
 
 
 def _is_limited(one: Bought) -> bool:

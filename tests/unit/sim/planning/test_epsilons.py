@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from fairwall.laws.exposure import revealed
 from fairwall.laws.sensitivity import Counts
+from fairwall.laws.standings import SHRUNK
 from sim.cli.plan.choice_page import render
 from sim.deployment.recommendation import recommend
 from sim.planning.audit import make
@@ -59,6 +61,14 @@ def test_figures_of_what_is_recommended_are_those_of_both_plans_and_keep_the_lim
     assert max(one.revealed or 1.0 for one in found.bought) <= 0.6 < (found.bought[-1].unlimited or 0.0)
 
 
+def test_what_is_revealed_is_told_of_the_smallest_stratum_as_compliance_tells_it() -> None:
+    few = Counts(n00=900, n01=1500, n10=40, n11=60)
+    asked = Batch("eodds_max", few, 1, 10.0, 0.0, "counts", "clamp", 0.6)
+    assert asked.exposed == 200
+    (told,) = (one.revealed for one in choices(asked).bought if one.epsilon == 10.0)
+    assert told == revealed("counts", "eodds_max", 200, 1, 10.0) != revealed("counts", "eodds_max", 2500, 1, 10.0)
+
+
 def test_the_least_epsilon_is_found_and_the_slider_goes_beyond_what_is_reached() -> None:
     found = choices(replace(LAPLACE, epsilon=0.7), 0.123)
     assert found.start == 0.123
@@ -92,6 +102,14 @@ def test_the_same_choices_make_the_same_page_and_nothing_in_it_is_a_tag() -> Non
     assert "<i>" not in page
     assert "<b>" not in page
     assert "Keep this page where the protected attributes are" in page
+
+
+def test_what_is_promised_of_counts_is_not_said_of_answers_that_are_moved() -> None:
+    for name, moved in (("counts", False), ("counts" + SHRUNK, True)):
+        found = Choices(LAPLACE, [Bought(1.0, name, 0.05, 0.01, 0.5, 0.5, 0.73)], [0.05], 0.05)
+        page = render(found, "loans")
+        assert "95 of 100 answers by counts are within 0.05" in page
+        assert (page.count("may be missed by more") == 2) is moved
 
 
 @pytest.mark.parametrize(
