@@ -63,10 +63,10 @@ def test_figures_of_what_is_recommended_are_those_of_both_plans_and_keep_the_lim
 
 def test_what_is_revealed_is_told_of_the_smallest_stratum_as_compliance_tells_it() -> None:
     few = Counts(n00=900, n01=1500, n10=40, n11=60)
-    asked = Batch("eodds_max", few, 1, 10.0, 0.0, "counts", "clamp", 0.6)
+    asked = Batch("eodds_max", few, 1, 10.0, 0.0, "laplace", "clamp", 0.6)
     assert asked.exposed == 200
     (told,) = (one.revealed for one in choices(asked).bought if one.epsilon == 10.0)
-    assert told == revealed("counts", "eodds_max", 200, 1, 10.0) != revealed("counts", "eodds_max", 2500, 1, 10.0)
+    assert told == revealed("laplace", "eodds_max", 200, 1, 10.0) != revealed("laplace", "eodds_max", 2500, 1, 10.0)
 
 
 def test_the_least_epsilon_is_found_and_the_slider_goes_beyond_what_is_reached() -> None:
