@@ -51,7 +51,7 @@ def audit(
         _check_page(html, alone=not as_json and budget is None)
     elif epsilon is None or within is None:
         missing = "--epsilon" if epsilon is None else "--within"
-        raise PlanError(f"{missing}: missing; without --html it must be given")
+        raise PlanError(f"Missing option '{missing}': without --html it must be given")
     from fairwall.laws.metric import find_metric
     from sim.planning.audit import make
     from sim.planning.batch import Batch

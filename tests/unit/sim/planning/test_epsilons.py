@@ -115,8 +115,8 @@ def test_what_is_promised_of_counts_is_not_said_of_answers_that_are_moved() -> N
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "--epsilon: missing; without --html it must be given"),
-        (("--epsilon", "1"), "--within: missing; without --html it must be given"),
+        ((), "Missing option '--epsilon': without --html it must be given"),
+        (("--epsilon", "1"), "Missing option '--within': without --html it must be given"),
         (("--html", "absent/page.html"), "--html: there is no folder absent"),
         (("--html", "."), "--html"),
         (("--html", "page.html", "--json"), "leave out --json and --budget"),
