@@ -74,6 +74,7 @@ class AuditService(AuditServiceServicer):
             reveal_max=limit if limit < 1 else None,
             minimum_group=case.records.minimum_group if case.records.minimum_group > 1 else None,
             budget=_budget_terms(case, developer_of(context)),
+            by=[case.protected, *case.others] if case.protected else [],
         )
 
     def GetExpectedError(
@@ -98,7 +99,7 @@ class AuditService(AuditServiceServicer):
     ) -> audit.AuditResponse:
         """Answer one batch of queries."""
         header = uploads.header_of(request_iterator)
-        case = self._case(header.deal_id, context)
+        case = self._case(header.deal_id, context).by(header.by)
         metric = _validate(header, case)
         if case.tables is not None:
             raise Refusal(error_pb2.REASON_TABLE_NEEDED)
@@ -108,7 +109,7 @@ class AuditService(AuditServiceServicer):
         self, request: audit.AuditModelsRequest, context: grpc.ServicerContext
     ) -> audit.AuditModelsResponse:
         """Ask the developer's models about the test set, and answer as Audit does."""
-        case = self._case(request.deal_id, context)
+        case = self._case(request.deal_id, context).by(request.by)
         metric = _validate(request, case)
         if case.models is None:
             raise Refusal(error_pb2.REASON_NO_FEATURES)
@@ -163,6 +164,7 @@ def _answer(
         epsilon_charged=entry.request.loss.epsilon,
         epsilon_remaining=entry.remaining,
         epsilon_remaining_now=None if now == entry.remaining else now,
+        by="" if isinstance(header, audit.AuditTableRequest) else header.by,
     )
     if compared is not None:
         response.rows_compared = compared

@@ -27,9 +27,12 @@ from compliance.noise.sampling import Noise, noise_for
 from compliance.records.engine import Tables, TableSums
 from compliance.records.people import Records
 from compliance.records.rows import Rows
+from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.rpc.errors import Refusal
 from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.v1 import error_pb2
 
 if TYPE_CHECKING:
     from compliance.answers.expectation import Expectation
@@ -80,6 +83,13 @@ class Case:
         How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
     budget_exposure : BudgetExposure or None
         What whole budgets give away. None in a game.
+    protected : str
+        The column that groups are of; empty in a game, and where people stay in an engine.
+    others : mapping of str to Case
+        The same people by other columns, charged to the same account: a person loses once.
+    bought_under : bytes
+        What tells facts about this column's values from those about others', which the account has bought too; empty
+        for the first column.
     tables : Tables or None
         What is asked about instead of predictions that are sent, where people stay in an engine. The records are then
         in no order, and only counted.
@@ -107,6 +117,17 @@ class Case:
     answers_a_day: Mapping[str, int] = field(default_factory=dict)
     budget_exposure: BudgetExposure | None = None
     tables: Tables | None = None
+    protected: str = ""
+    others: Mapping[str, Case] = field(default_factory=dict)
+    bought_under: bytes = b""
+
+    def by(self, column: str) -> Case:
+        """Return the case by a protected column, the first for none; Refusal if it is none of these."""
+        if column in ("", self.protected):
+            return self
+        if column not in self.others:
+            raise Refusal(error_pb2.REASON_COLUMN_UNKNOWN)
+        return self.others[column]
 
     @property
     def people(self) -> int:
@@ -144,7 +165,7 @@ class Case:
             return again  # before any work is done for a new answer that is refused
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
         free = self._reusable is not None and self._reusable.is_free(
-            facts_of(self.ledger.facts(self.dataset, developer)), epsilon, question
+            self._facts(self.ledger.facts(self.dataset, developer)), epsilon, question
         )
         people, queries = question.people(), question.queries
         answering = (
@@ -153,12 +174,15 @@ class Case:
         loss = FREE if free else answering.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
-            release = self.mechanism.release(question, facts_of(facts), epsilon, self.delta, self._noise(request_id))
+            release = self.mechanism.release(question, self._facts(facts), epsilon, self.delta, self._noise(request_id))
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
             if not isinstance(predictions, TableSums):
                 self.detector.watch(request_id, predictions)
-            return Reply(_encode_answer(_rounded(release, self.precision)), _encode(release.facts))
+            column = self.protected if self.others or self.bought_under else ""
+            return Reply(
+                _encode_answer(_rounded(release, self.precision), column), _encode(release.facts, self.bought_under)
+            )
 
         return self.ledger.settle(
             replace(asked, mechanism=answering.name, loss=loss), reply, self.records.minimum_group, room
@@ -202,6 +226,9 @@ class Case:
     @cached_property
     def _reusable(self) -> Reusable | None:
         return self.mechanism if isinstance(self.mechanism, Reusable) else None  # which takes a while to find out
+
+    def _facts(self, bought: tuple[bytes, ...]) -> Facts:
+        return facts_of(bought, self.bought_under)
 
     def _noise(self, request_id: str) -> Noise:
         if self.seed is None and self.draws is not None:
@@ -275,28 +302,47 @@ def _rounded(release: Release, precision: Precision) -> Release:
 _ROWS = b"\x05"
 """What an answer begins with in the ledger: how many numbers there are of each model."""
 
+_NAMED = b"\x06"
+"""What it begins with where the column stands before them: how many times 8 bytes that takes, itself, and zeros."""
 
-def _encode_answer(release: Release) -> bytes:
+
+def column_of(entry: Entry) -> str:
+    """Read by which protected column the gaps are; empty where there is one alone, and for what are no gaps."""
+    stored = entry.reply.answer
+    if entry.request.metric not in METRICS or stored[:1] != _NAMED or len(stored) % 8 != 1:
+        return ""
+    return stored[2 : 1 + 8 * stored[1]].rstrip(b"\0").decode()
+
+
+def _encode_answer(release: Release, column: str) -> bytes:
     """Stack answers and the ends of their intervals: these are cut to the metric's range when they are told.
 
     What is cut off says how wide the noise is, which probabilities need.
     """
-    return _ROWS + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes()
+    begins = _ROWS
+    if column:
+        written = column.encode()
+        words = len(written) // 8 + 1
+        begins = _NAMED + bytes([words]) + written.ljust(8 * words - 1, b"\0")
+    return begins + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes()
 
 
 def _decode_answer(entry: Entry) -> NDArray[np.float64]:
     """Return answers and the ends of their intervals, guaranteed and likely, shape (5, m)."""
     stored = entry.reply.answer
     if len(stored) % 8:
-        return np.frombuffer(stored, dtype="<f8", offset=len(_ROWS)).reshape(5, -1)
+        begins = 1 + 8 * stored[1] if stored[:1] == _NAMED else len(_ROWS)
+        return np.frombuffer(stored, dtype="<f8", offset=begins).reshape(5, -1)
     # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
     values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
     unknown = np.full(values.shape, np.nan)
     return np.stack([values, unknown, unknown, low, high])
 
 
-def _encode(facts: Facts) -> bytes:
+def _encode(facts: Facts, under: bytes = b"") -> bytes:
     """Write facts down: a line of JSON that says what follows, and the numbers as they are in memory.
+
+    Before that stands a line that says whose they are, where they are not of the first protected column.
 
     How long that is depends on names, types and shapes, which are public, and on no number.
     """
@@ -304,17 +350,22 @@ def _encode(facts: Facts) -> bytes:
         return b""
     arrays = {name: np.ascontiguousarray(values, values.dtype.newbyteorder("<")) for name, values in facts.items()}
     told = json.dumps([[name, values.dtype.str, values.shape] for name, values in arrays.items()])
-    return b"".join([told.encode(), b"\n", *(values.tobytes() for values in arrays.values())])
+    whose = [under.hex().encode(), b"\n"] if under else []
+    return b"".join([*whose, told.encode(), b"\n", *(values.tobytes() for values in arrays.values())])
 
 
-def facts_of(bought: tuple[bytes, ...]) -> Facts:
-    """Read the facts that an account has bought, in order: `Ledger.facts`."""
+def facts_of(bought: tuple[bytes, ...], under: bytes = b"") -> Facts:
+    """Read the facts that an account has bought, in order: `Ledger.facts`; those of one protected column's values."""
     found: dict[str, NDArray[np.float64]] = {}
     for facts in bought:
         if b"\n" not in facts:  # as they were written once: who needs them buys them again
             continue
         place = facts.index(b"\n") + 1
-        for name, kind, shape in json.loads(facts[:place]):
+        whose = b"" if facts[:1] == b"[" else facts[: place - 1]
+        if whose != under.hex().encode():
+            continue
+        start, place = place if whose else 0, facts.index(b"\n", place) + 1 if whose else place
+        for name, kind, shape in json.loads(facts[start:place]):
             size = math.prod(shape)
             found[name] = np.frombuffer(facts, kind, size, place).reshape(shape)
             place += found[name].nbytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from compliance.answers.accounts import Accounts
 from compliance.answers.audits import Case
@@ -22,10 +23,12 @@ def opened(data: Sequence[Data], ledger: Ledger) -> Accounts:
 
 def _case(data: Data, ledger: Ledger) -> Case:
     """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
-    policy = data.policy
-    return Case(
+    policy, key = data.policy, ledger.derived_key("data")
+    column, *others = data.records
+    case = Case(
         dataset=policy.data_name,
-        records=data.records,
+        records=data.first,
+        protected=column if data.tables is None else "",
         rows=data.rows,
         mechanism=policy.mechanism,
         ledger=ledger,
@@ -38,8 +41,16 @@ def _case(data: Data, ledger: Ledger) -> Case:
         developers=frozenset(policy.developers),
         shares=policy.shares,
         answers_a_day=data.answers_a_day,
-        budget_exposure=budget_exposure(policy, data.records),
+        budget_exposure=budget_exposure(policy, data.first),
         tables=data.tables,
+    )
+    by = {name: data.records[name] for name in others}
+    return replace(
+        case,
+        others={
+            name: replace(case, records=records, protected=name, bought_under=records.fingerprint(key))
+            for name, records in by.items()
+        },
     )
 
 

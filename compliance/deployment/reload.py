@@ -110,7 +110,7 @@ class Service:
         self.running.says(new.digest)
         for each in data:
             LOG.info("SIGHUP: %s", each.policy.summary)
-            worth.say(each.policy, each.records, list(worth.worths(each.policy, each.records)))
+            worth.say(each.policy, each.first, list(worth.worths(each.policy, each.first)))
 
     def follow(self) -> None:
         """Notice from now on, within a second, what policy another service of this ledger puts in force."""

@@ -81,12 +81,12 @@ def _start(
     credentials, revoked = credentials_of(policy)
     layers = _confined(path, policy, made, new=new_ledger)
     data = load_all(policy)
-    found = [(each, list(worth.worths(each.policy, each.records))) for each in data]
+    found = [(each, list(worth.worths(each.policy, each.first))) for each in data]
     for each, its in found:
         if not worthless:
             worth.check(each.policy, its)
         if not revealing:
-            worth.check_revealed(each.policy, each.records, its)
+            worth.check_revealed(each.policy, each.first, its)
     server.check(place.listen, credentials)
     ledger = open_ledger(policy, data)
     deployed = Deployed(admitted(policy), Writable(ledger), revoked)
@@ -99,7 +99,7 @@ def _start(
     service.running.says(policy.digest)
     for each, its in found:
         LOG.info("%s", each.policy.summary)
-        worth.say(each.policy, each.records, its)
+        worth.say(each.policy, each.first, its)
     process.announce(listening.address, layers)
     service.follow()
     return service, listening, stop_telemetry

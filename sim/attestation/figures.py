@@ -115,12 +115,12 @@ def _left(account: Mapping[str, Any], dataset: str, developer: str | None) -> li
     return points
 
 
-def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) -> Figure:
-    """Draw the answers about a metric and their intervals, in the order in which they were given."""
+def answers(account: Mapping[str, Any], metric: str, column: str, developers: Sequence[str]) -> Figure:
+    """Draw the answers about a metric by a column, and their intervals, in the order in which they were given."""
     told = [
         (audit, which, model)
         for audit in account["audits"]
-        if audit["metric"] == metric
+        if (audit["metric"], audit.get("by") or "") == (metric, column)
         for which, model in enumerate(audit["models"], start=1)
     ]
     shown = told[-ANSWERS_MAX:]
@@ -156,17 +156,18 @@ def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) 
         axes.set_xticks(range(0, len(shown), every), names[::every], rotation=90 if len(shown) > 12 else 0)
         axes.set_xlim(-0.7, len(shown) - 0.3)
         axes.set_xlabel("record of the ledger, and model of the batch")
-        axes.set_ylabel(f"gap, {metric}")
+        axes.set_ylabel(f"gap, {metric}" + (f" by {_label(column)}" if column else ""))
         legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="no gap")])
 
-    title = f"Answers: {metric}"
+    title = f"Answers: {metric}" + (f" by {column}" if column else "")
     left_out = f" The last {ANSWERS_MAX} of {len(told)}." if len(told) > ANSWERS_MAX else ""
     caption = (
         f"Marks are answers. Thin bars hold the test set's exact gap with at least {account['confidence']:.0%} each, "
         f"broad ones are likely to; no bar where the mechanism knows none.{left_out}"
     )
     values = ", ".join(f"{number(model['gap'])}" for _, _, model in shown)
-    return _figure(f"answers-{metric}", title, caption, f"Chart. {title}: {values}.", draw, len(shown))
+    place = sorted({one.get("by") or "" for one in account["audits"]}).index(column)
+    return _figure(f"answers-{metric}-{place}", title, caption, f"Chart. {title}: {values}.", draw, len(shown))
 
 
 def ratios(name: str, about: str, rows: Sequence[Mapping[str, Any]]) -> Figure | None:

@@ -20,8 +20,8 @@ _ROWS_MAX = 400
 """So many answers are in the page's table; the statement has them all."""
 
 _UNITS = {
-    Neighbours.A_FLIP: "One person's protected attribute: which of two groups a row of the test set is in. A person is "
-    "one row.",
+    Neighbours.A_FLIP: "One person's protected attribute, all of them where gaps are by several: which of two groups a "
+    "row of the test set is in. A person is one row.",
     Neighbours.ATTRIBUTES: "All of one person's sensitive attributes that are released, together. A person is one row.",
     Neighbours.RECORD: "One record.",
     Neighbours.USER: "One person, with all of that person's records.",
@@ -273,9 +273,10 @@ def _audits(account: _Told) -> list[Section]:
     ]
     if len(shown) < len(rows):
         notes.append(f"The last {len(shown):,} of {len(rows):,} answers; the statement has all.")
+    by = ["by"] if any(audit.get("by") for audit in firsts) else []
     table = PageTable(
         (
-            *columns(firsts, "record", "time", "dataset", "developer", "request", "metric", "epsilon", "delta"),
+            *columns(firsts, "record", "time", "dataset", "developer", "request", "metric", *by, "epsilon", "delta"),
             Column("model", [f"{which}" for _, which, _ in shown]),
             Column("gap", [number(model["gap"]) for _, _, model in shown]),
             Column("guaranteed", [_interval(model, "") for _, _, model in shown]),
@@ -284,8 +285,8 @@ def _audits(account: _Told) -> list[Section]:
         ),
         notes,
     )
-    metrics = sorted({audit["metric"] for audit in audits})
-    drawn = [figures.answers(account, metric, developers(account)) for metric in metrics]
+    asked = sorted({(audit["metric"], audit.get("by") or "") for audit in audits})
+    drawn = [figures.answers(account, *each, developers(account)) for each in asked]
     if not rows:
         return [Section("answers", "Questions and answers", before=("Nothing was asked.",))]
     return [Section("answers", "Questions and answers", table=table, figures=drawn)]
@@ -394,7 +395,7 @@ def _wraps(key: str, rows: Sequence[_Told]) -> bool:
     return key == "request" or max((len(str(row[key])) for row in rows if key in _CHOSEN), default=0) > _LONG
 
 
-_CHOSEN = frozenset({"dataset", "developer", "caller"})
+_CHOSEN = frozenset({"dataset", "developer", "caller", "by"})
 _LONG = 24
 _NUMBERS = frozenset({"record", "epsilon", "delta", "spent", "left", "charges", "calls", "models"})
 _HEADINGS = {
@@ -419,7 +420,7 @@ def _shown(key: str, value: Any) -> str:
             return str(value).rpartition(".")[2]
         case "developer":
             return value or "all"
-        case "dataset":
+        case "dataset" | "by":
             return value or MISSING
         case _:
             return str(value)

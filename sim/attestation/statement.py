@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import fairwall
-from compliance.answers.audits import intervals_of, values_of
+from compliance.answers.audits import column_of, intervals_of, values_of
 from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.ledger.accountant import FREE, Budget, Loss
 from compliance.ledger.entries import LOST, Entry, Terms
@@ -203,6 +203,7 @@ def _audit(entry: Entry) -> dict[str, Any]:
     guaranteed, likely = intervals_of(entry)
     return {
         **_batch(entry),
+        "by": column_of(entry) or None,
         "models": [
             {name: _number(value) for name, value in zip(names, told, strict=True)}
             for told in zip(values_of(entry), *guaranteed, *likely, strict=True)

@@ -38,6 +38,7 @@ def request_digest(
     epsilon: float,
     threshold: float | None = None,
     rows_digest: bytes = b"",
+    by: str = "",
     sent_as: type[np.float64 | np.float32 | np.uint8] = np.float64,
 ) -> str:
     """Compute the digest, in hexadecimal, under which a batch is a subject of a statement.
@@ -50,6 +51,8 @@ def request_digest(
         As asked.
     rows_digest : bytes
         As it was sent; empty where rows were not told by ids.
+    by : str
+        The column that was named; empty for none.
     sent_as : type
         The predictions' type on the wire.
     """
@@ -62,6 +65,7 @@ def request_digest(
         predictions=arrays.header_of(batch),
         threshold=threshold,
         rows_digest=rows_digest,
+        by=by,
     )
     return audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()
 
@@ -121,8 +125,10 @@ def asked_about(
                 epsilon=float(audit["epsilon"]) if epsilon is None else epsilon,
                 threshold=threshold,
                 rows_digest=rows_digest,
+                by=named,
                 sent_as=kind,
             )
             for kind in exactly
+            for named in {"", audit.get("by") or ""}  # who named none asked by the first
         )
     ]

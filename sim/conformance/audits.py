@@ -35,6 +35,7 @@ class Audit(Predicted):
     do: Literal["audit"]
     metric: str | int | None = None
     threshold: float | None = None
+    by: str = ""
 
     def head(self, world: World) -> AuditHeader:
         """Make the header, but for what is told of predictions."""
@@ -45,6 +46,7 @@ class Audit(Predicted):
             metric=self._metric(world),
             epsilon=self.spends(world),
             threshold=self.threshold,
+            by=self.by,
         )
 
     def _metric(self, world: World) -> Any:

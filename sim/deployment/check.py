@@ -24,8 +24,8 @@ def check(path: Path) -> Iterator[str]:
     data = load_all(policy)
     agree(policy, data, Ledger())  # an empty one: it refuses the same people under two names
     for each in data:
-        found = list(worth.worths(each.policy, each.records))
+        found = list(worth.worths(each.policy, each.first))
         yield each.policy.summary
-        yield from (line for _, line in worth.told(each.policy, each.records, found))
+        yield from (line for _, line in worth.told(each.policy, each.first, found))
         worth.check(each.policy, found)
-        worth.check_revealed(each.policy, each.records, found)
+        worth.check_revealed(each.policy, each.first, found)

@@ -107,7 +107,7 @@ class World:
         policy = read(self.folder / "policy.toml")
         place = policy.deployment
         data = load_all(policy)
-        found = [(each, list(worth.worths(each.policy, each.records))) for each in data]
+        found = [(each, list(worth.worths(each.policy, each.first))) for each in data]
         ledger = open_ledger(policy, data)
         deployed = Deployed(admitted(policy), Writable(ledger), credentials_of(policy)[1])
         self.service = Service(self.folder / "policy.toml", None, policy, ledger, Running(place.ledger), deployed)
@@ -117,7 +117,7 @@ class World:
         self._gate, self._handlers = _Gate(NAME, deployed, None), methods.handlers
         for each, its in found:
             logging.getLogger("compliance").info("%s", each.policy.summary)
-            worth.say(each.policy, each.records, its)
+            worth.say(each.policy, each.first, its)
 
     def reload(self, text: str) -> None:
         """Have another policy read, as by SIGHUP; one that is not put in force is taken back."""

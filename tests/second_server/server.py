@@ -485,6 +485,8 @@ class Service(grpc.GenericRpcHandler):
             raise Refused("EPSILON_INVALID", epsilon_max=self._epsilon_max)
         if math.isnan(header.threshold):
             raise Refused("REQUEST_MALFORMED")
+        if header.by:
+            raise Refused("COLUMN_UNKNOWN")
         return self._protocol.metrics[header.metric]
 
     @staticmethod

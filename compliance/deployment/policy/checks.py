@@ -167,18 +167,26 @@ def problems(policy: Policy) -> Iterator[str]:
 
 
 def _row_problems(data: DataSection) -> Iterator[str]:
-    if data.id in (data.protected, data.label):
+    if isinstance(data.protected, str) != (data.advantaged is not None):
+        yield (
+            "data.advantaged: is missing"
+            if data.advantaged is None
+            else "data.advantaged: goes with one protected column: the advantaged values of several stand beside each"
+        )
+    if data.disadvantaged is not None and not isinstance(data.protected, str):
+        yield "data.disadvantaged: goes with one protected column: by each of several all others are disadvantaged"
+    if data.id in (*data.columns, data.label):
         yield "data.id: must be a column of its own"
     if data.public and data.id is None:
         yield "data.public: needs data.id: rows are compared in the order of ids"
-    if {data.protected, *data.groups} & set(data.public):
-        yield "data.public: must not have the protected column, or a group's: anybody could try values against a digest"
+    if {*data.columns, *data.groups} & set(data.public):
+        yield "data.public: must not have a protected column, or a group's: anybody could try values against a digest"
     if {data.id, data.label} & set(data.groups):
         yield "data.groups: must not have the column of ids, nor the label, which nothing protects"
     if len({data.id, *data.public}) != 1 + len(data.public):
         yield "data.public: must be different columns, without that of ids"
-    for column in data.impute.keys() - {data.protected, data.label}:
-        yield f"data.impute.{column}: must be the protected column or the label: nothing else is imputed"
+    for column in data.impute.keys() - {*data.columns, data.label}:
+        yield f"data.impute.{column}: must be a protected column or the label: nothing else is imputed"
 
 
 def _engine_problems(policy: Policy) -> Iterator[str]:
@@ -190,6 +198,8 @@ def _engine_problems(policy: Policy) -> Iterator[str]:
                 yield f"{key}: goes with an engine in data.source alone: duckdb:, parquet: or postgresql://"
         return
     in_database = not str(data.source).startswith("parquet:")
+    if not isinstance(data.protected, str):
+        yield "data.protected: must be one column where people stay in an engine"
     if data.id is None:
         yield "data.id: is missing: people who stay in an engine are joined with predictions on it"
     if in_database != (data.table is not None):

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.releases import Column
-from compliance.deployment.policy.schema import DataSection, Policies, Policy, PolicyError, ReleaseSection
+from compliance.deployment.policy.schema import (
+    DataSection,
+    Policies,
+    Policy,
+    PolicyError,
+    ReleaseSection,
+    Split,
+)
 from compliance.ledger import postgres
 from compliance.ledger.place import is_database, shown
 from compliance.records.engine import Engine, EngineError, OpenTable, Table, Tables, duckdb
@@ -51,6 +58,8 @@ class Data:
 
     Parameters
     ----------
+    records : mapping of str to Records
+        By each protected column; the first is asked about where nobody says by which.
     grouped : Grouped or None
         Everybody's groups; None where the policy has none.
     tables : Tables or None
@@ -62,7 +71,7 @@ class Data:
     """
 
     policy: Policy
-    records: Records
+    records: Mapping[str, Records]
     rows: Rows | None
     grouped: Grouped | None
     released: tuple[tuple[Column, ...], NDArray[np.uint8]] | None
@@ -70,9 +79,17 @@ class Data:
     answers_a_day: Mapping[str, int]
     tables: Tables | None = None
 
+    @property
+    def first(self) -> Records:
+        """By the first protected column. What is public of the others is the same."""
+        return next(iter(self.records.values()))
+
     def fingerprint(self, key: bytes) -> bytes:
-        """Return a digest of whose attributes these are, and of all else: `Records.fingerprint`."""
-        return self.records.fingerprint(key) if self.tables is None else self.tables.known.fingerprint(key)
+        """Return a digest of whose attributes these are, and of all else: `Records.fingerprint`.
+
+        By the first column: others may come later, and what is bought about them is kept under digests of their own.
+        """
+        return self.first.fingerprint(key) if self.tables is None else self.tables.known.fingerprint(key)
 
 
 def load_all(policies: Policies) -> list[Data]:
@@ -93,14 +110,15 @@ def load_all(policies: Policies) -> list[Data]:
 def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
     """Count people who stay in an engine, and check all that has to look at them; raises what `load` does."""
     data = policy.data
+    (split,) = data.splits
     engine = Engine(
         _connected(data, policies),
         Table(str(data.source).removeprefix("parquet:")) if data.table is None else Table(name=data.table),
         str(data.id),
-        data.protected,
+        split.column,
         data.label,
-        data.advantaged,
-        data.disadvantaged,
+        split.advantaged[0],
+        split.disadvantaged,
         data.positive,
     )
     key, opened = f"data.source: {_shown(data)}", {}
@@ -117,7 +135,9 @@ def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
         raise DataError(f"{key}: {error}") from None
     tables = Tables(engine, known, opened, frozenset(hidden | {data.label}))
     records = _sound(policy, *known.columns())
-    return Data(policy, records, None, None, None, (known.traits(), None), policies.answers_a_day, tables)
+    return Data(
+        policy, {split.column: records}, None, None, None, (known.traits(), None), policies.answers_a_day, tables
+    )
 
 
 def _shown(data: DataSection) -> str:
@@ -167,10 +187,10 @@ def postgres_engine(url: str) -> Iterator[Any]:
         raise EngineError(f"PostgreSQL cannot read it: {type(error).__name__}") from None
 
 
-def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
+def load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
     """Read the protected attributes, and check all that has to look at them; and the rows that predictions are about.
 
-    Last come everybody's groups, None where the policy has none.
+    First come the records by each protected column, last everybody's groups, None where the policy has none.
 
     Raises
     ------
@@ -186,19 +206,23 @@ def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
         return _load(policy)
 
 
-def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
+def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
     data, source = policy.data, policy.data.file
     assert source is not None, "people who stay in an engine are not read"
     name = str(source)
     read_at = _state(source)
-    table = read_table(source, name, (data.protected, data.label))
+    table = read_table(source, name, (*data.columns, data.label))
     parting = [read_table(source, name, (column,)) for column in data.groups]
     named = None if data.id is None else read_table(source, name, (data.id, *data.public), as_text=True)
     if _state(source) != read_at:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
     _warn_of_readers(source)
     audited = _audited(data, name, table)
-    records, grouped = _records(policy, table_columns.chosen_rows(table, audited)), _grouped(data, name, parting, table)
+    chosen = table_columns.chosen_rows(table, audited)
+    records, grouped = (
+        {split.column: _records(policy, chosen, split) for split in data.splits},
+        _grouped(data, name, parting, table),
+    )
     ids = None
     if named is not None:
         try:
@@ -208,10 +232,11 @@ def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     return records, Rows(audited, ids), grouped
 
 
-def _records(policy: Policy, table: pa.Table) -> Records:
+def _records(policy: Policy, table: pa.Table, split: Split) -> Records:
     """Take the two groups of those who are audited."""
     data = policy.data
-    roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
+    first, *also = split.advantaged
+    roles = Roles(split.column, first, split.disadvantaged, data.label, data.positive, also=tuple(also))
     people = select(str(data.source), table, roles, data.impute)
     if not people.kept.all():
         # Whoever predicts for every row but those left out is told something about each of them.
@@ -266,7 +291,7 @@ def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]
     Nobody is left out for want of a protected value: an answer about one person alone would tell it without noise.
     """
     lacking = {
-        column: missing(name, table, column) for column in (data.label, data.protected) if column not in data.impute
+        column: missing(name, table, column) for column in (data.label, *data.columns) if column not in data.impute
     }
     counts = {column: int(rows.sum()) for column, rows in lacking.items() if rows.any()}
     dropped = counts.keys() & {data.label} if data.missing == "drop" else set()

@@ -154,6 +154,9 @@ def _domain(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+_Column = Annotated[str, Field(max_length=200)]
+
+
 _Folder = Annotated[Path, AfterValidator(_beside), AfterValidator(_folder)]
 
 
@@ -187,14 +190,23 @@ class DeploymentSection(_Section):
     telemetry: Annotated[str, AfterValidator(_url)] | None = None
 
 
+@dataclass(frozen=True)
+class Split:
+    """A protected column, and its values for both groups; everybody else is disadvantaged where none is given."""
+
+    column: str
+    advantaged: tuple[str, ...]
+    disadvantaged: str | None
+
+
 class DataSection(_Section):
     """The test set that every developer's predictions are about, and its columns' roles."""
 
     name: Annotated[str, AfterValidator(_data_name)] | None = None
     source: Annotated[Path | str, PlainValidator(_source)]
     table: str | None = None
-    protected: str
-    advantaged: str
+    protected: str | Annotated[dict[_Column, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
+    advantaged: str | None = None
     disadvantaged: str | None = None
     label: str
     positive: str
@@ -205,6 +217,19 @@ class DataSection(_Section):
     impute: dict[str, str] = {}
     groups: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = {}
     least_share: float = Field(default=0.02, strict=True, ge=0, lt=1)
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """The protected columns, and who is advantaged by each."""
+        if isinstance(self.protected, str):
+            assert self.advantaged is not None, "which is checked"
+            return (Split(self.protected, (self.advantaged,), self.disadvantaged),)
+        return tuple(Split(column, values, None) for column, values in self.protected.items())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The protected columns."""
+        return (self.protected,) if isinstance(self.protected, str) else tuple(self.protected)
 
     @property
     def file(self) -> Path | None:
@@ -306,7 +331,7 @@ class Policy(_Section):
     def hidden(self) -> frozenset[str]:
         """The columns by which nobody is told whose the data are."""
         released = () if self.release is None else self.release.columns
-        return frozenset((self.data.protected, *self.data.groups, *released))
+        return frozenset((*self.data.columns, *self.data.groups, *released))
 
     @property
     def epsilon_max(self) -> float:
@@ -330,7 +355,7 @@ class Policy(_Section):
         Whether other files hold the same people, only their operator knows.
         """
         release = self.release
-        if release is None or self.data.protected not in release.columns:
+        if release is None or release.columns.keys().isdisjoint(self.data.columns):
             return 0.0
         return release.epsilon if self.data.file and release.source.resolve() == self.data.file.resolve() else 0.0
 

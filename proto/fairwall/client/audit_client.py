@@ -198,6 +198,7 @@ class AuditClient:
         ids: Sequence[object] | str | None = None,
         table: Any = None,
         once: bool = False,
+        by: str = "",
         sample_weight: None = None,
     ) -> Answer:
         """Ask for one metric of one model, or of a batch of models.
@@ -227,6 +228,8 @@ class AuditClient:
         once : bool
             Pay for this question once and for all: the request id is made from all that is asked, so that the same
             question gets the same answer at no cost, also from another program on another day.
+        by : str
+            The column that gaps are by, such as "sex", where `Terms.by` has several; by default the first.
         sample_weight : None
             Refused: every person counts as one. docs/groups.md says why.
 
@@ -245,12 +248,20 @@ class AuditClient:
         batch, digest = self._arranged(predictions, ids, table)
         question = ""
         if asked is None:
-            header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest)
+            header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest, by)
             question = audit_digest(header, batch).hex()
             asked = question[:ID_DIGITS]
         answer = self._call(
             lambda: gaps.ask(
-                self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest
+                self._service,
+                self._data,
+                asked,
+                metric,
+                batch,
+                epsilon,
+                threshold=threshold,
+                rows_digest=digest,
+                by=by,
             )
         )
         self._check_rows(digest, answer.rows_compared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
@@ -58,6 +58,8 @@ class Answer:
         What the request was called.
     data, metric : str
         What was asked about, and for.
+    by : str
+        The column that gaps are by; empty for the first.
     digest : str
         BLAKE3, in hexadecimal, of all that was asked, predictions included, where the request was named by it (``once``
         of `AuditClient.ask`); else empty.
@@ -76,6 +78,7 @@ class Answer:
     request_id: str = field(default="", repr=False)
     data: str = ""
     metric: str = ""
+    by: str = ""
     digest: str = field(default="", repr=False)
 
     def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -152,6 +155,9 @@ class Terms:
         data that keep to this whichever it is: of a group of just so many, it does not hide that nobody left it.
     budget : BudgetTerms or None
         What whole budgets give away. None in a game, and of an older service.
+    by : tuple of str
+        By which columns gaps may be asked for, the first by default, out of one budget; none in a game, of people who
+        stay in an engine, and of an older service.
     """
 
     people: int
@@ -167,6 +173,7 @@ class Terms:
     reveal_max: float | None = None
     minimum_group: int = 1
     budget: BudgetTerms | None = None
+    by: tuple[str, ...] = ()
 
     @property
     def privacy(self) -> str:
@@ -243,6 +250,7 @@ def terms(service: AuditServiceStub, deal_id: str) -> Terms:
         reveal_max=response.reveal_max if response.HasField("reveal_max") else None,
         minimum_group=response.minimum_group or 1,
         budget=_budget_terms(response.budget) if response.HasField("budget") else None,
+        by=tuple(response.by),
     )
 
 
@@ -286,6 +294,7 @@ def ask(
     *,
     threshold: float | None = None,
     rows_digest: bytes = b"",
+    by: str = "",
 ) -> Answer:
     """Ask for one metric of a batch of models.
 
@@ -303,19 +312,24 @@ def ask(
         What to compare the population's gap with.
     rows_digest : bytes
         Of the rows, which predictions are in the order of the ids of; empty where they are in the order of the deal.
+    by : str
+        The column that gaps are by, one of `Terms.by`; empty for the first.
 
     Raises
     ------
     grpc.RpcError
         If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
     """
-    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest)
+    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest, by)
 
     def parts() -> Iterator[audit.AuditRequest | bytes]:
         yield audit.AuditRequest(header=header)
         yield from encoded(predictions, audit.AuditRequest)
 
-    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id, deal_id, metric)
+    response = service.Audit(parts(), timeout=AUDIT_SECONDS)
+    if response.by != by:  # an older service, which has one column
+        raise arrays.ArrayError(f"the service answers by one protected column alone, and {by!r} was asked for")
+    return replace(_answer(response, request_id, deal_id, metric), by=by)
 
 
 def header_of(
@@ -326,6 +340,7 @@ def header_of(
     epsilon: float,
     threshold: float | None,
     rows_digest: bytes,
+    by: str = "",
 ) -> audit.AuditHeader:
     """Say what is asked; the parameters are those of `ask`."""
     return audit.AuditHeader(
@@ -336,6 +351,7 @@ def header_of(
         predictions=announced(predictions),
         threshold=threshold,
         rows_digest=rows_digest,
+        by=by,
     )
 
 

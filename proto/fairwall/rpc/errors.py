@@ -103,7 +103,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_COLUMN_UNKNOWN: (
         _PRECONDITION,
-        "the table has no such column of numbers, or it is one that holds no predictions",
+        "gaps are not by this column; or the table has no such column of numbers, or one that holds no predictions",
     ),
     error_pb2.REASON_TABLE_UNAVAILABLE: (_PRECONDITION, "the table cannot be read now"),
     error_pb2.REASON_TABLE_NEEDED: (

@@ -102,15 +102,17 @@ def _groups(people: Categories, roles: Roles) -> tuple[NDArray[np.bool_], NDArra
     """Tell which rows are advantaged, and which are in either group."""
     if roles.advantaged is None:
         raise DataError(f"{people.where} needs an advantaged value; {people.known()}")
-    advantaged = people.having(roles.advantaged)
+    values = (roles.advantaged, *roles.also)
+    advantaged: NDArray[np.bool_] = np.logical_or.reduce([people.having(value) for value in values])
+    named = " or ".join(map(repr, values))
     if roles.disadvantaged is None:
         disadvantaged = ~(advantaged | people.missing())
     else:
         disadvantaged = people.having(roles.disadvantaged)
     if (advantaged & disadvantaged).any():
-        raise DataError(f"{people.where} cannot have {roles.advantaged!r} both advantaged and disadvantaged")
+        raise DataError(f"{people.where} cannot have {named} both advantaged and disadvantaged")
     if not disadvantaged.any():
-        raise DataError(f"{people.where} has no value but {roles.advantaged!r}; the disadvantaged group is empty")
+        raise DataError(f"{people.where} has no value but {named}; the disadvantaged group is empty")
     return advantaged, advantaged | disadvantaged
 
 

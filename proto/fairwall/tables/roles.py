@@ -19,6 +19,8 @@ class Roles:
         The value of the protected column that counts as 0; None is every other value.
     drop : tuple of str
         Further columns that are not features.
+    also : tuple of str
+        Further values of the protected column that count as 1.
     """
 
     protected: str
@@ -27,3 +29,4 @@ class Roles:
     label: str
     positive: str | None
     drop: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()

@@ -115,6 +115,7 @@ def _budgets(chains: Sequence[Inspection]) -> Table:
 
 
 def _charges(chains: Sequence[Inspection]) -> Table:
+    from compliance.answers.audits import column_of
     from compliance.ledger.entries import Entry
 
     last = _last(chains, Entry)
@@ -122,7 +123,9 @@ def _charges(chains: Sequence[Inspection]) -> Table:
     table.add_column("epsilon", justify="right", no_wrap=True)
     for entry in last:
         asked = entry.request
-        names = map(_printable, (asked.dataset, asked.developer, asked.metric, asked.mechanism))
+        by = column_of(entry)
+        metric = f"{asked.metric} by {by}" if by else asked.metric
+        names = map(_printable, (asked.dataset, asked.developer, metric, asked.mechanism))
         table.add_row(str(entry.sequence), f"{_moment(entry.time):%m-%d %H:%M:%S}", *names, _figure(asked.loss.epsilon))
     return table
 
@@ -173,6 +176,8 @@ def _line(record: Record) -> dict[str, Any]:
     if isinstance(record, Admission):
         served = [dataclasses.asdict(each) for each in record.served]
         return {"record": "policy", **frame, "policy": record.policy.hex(), "served": served}
+    from compliance.answers.audits import column_of
+
     asked = record.request
     loss = asked.loss
     return {
@@ -183,6 +188,7 @@ def _line(record: Record) -> dict[str, Any]:
         "request_id": asked.request_id,
         "digest": asked.digest.hex(),
         "metric": asked.metric,
+        "by": column_of(record) or None,
         "mechanism": asked.mechanism,
         "neighbours": asked.neighbours,
         "law": loss.law,

@@ -21,7 +21,7 @@ import tomli_w
 from compliance.answers.exposure import BudgetExposure
 from compliance.deployment import worth
 from compliance.deployment.policy import loading, reading
-from compliance.deployment.policy.loading import load, load_release
+from compliance.deployment.policy.loading import load_release
 from compliance.deployment.policy.schema import (
     DataSection,
     DeploymentSection,
@@ -35,7 +35,9 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
-from compliance.records.groups import NO_LABEL
+from compliance.records.groups import NO_LABEL, Grouped
+from compliance.records.people import Records
+from compliance.records.rows import Rows
 from fairwall.laws.exposure import Limit
 from fairwall.laws.metric import METRICS
 from fairwall.tables.errors import DataError
@@ -45,6 +47,13 @@ Values = dict[str, Any]
 
 PEOPLE = [("a", 1)] * 6 + [("a", 0)] * 6 + [("b", 1)] * 4 + [("b", 0)] * 8
 """Among the 10 with a good label only 4 are in group b."""
+
+
+def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
+    """Read a data set with one protected column."""
+    records, rows, grouped = loading.load(policy)
+    (only,) = records.values()
+    return only, rows, grouped
 
 
 @pytest.fixture
@@ -646,17 +655,17 @@ def test_the_first_row_that_has_no_id_of_its_own_is_named_without_its_content(
         ({"id": "group"}, "data.id: must be a column of its own"),
         ({"id": "repaid"}, "data.id: must be a column of its own"),
         ({"public": ["income"]}, "data.public: needs data.id"),
-        ({"id": "person", "public": ["group"]}, "data.public: must not have the protected column"),
+        ({"id": "person", "public": ["group"]}, "data.public: must not have a protected column"),
         (
             {"id": "person", "public": ["income"], "groups": {"income": ["1", "other"]}},
-            "data.public: must not have the",
+            "data.public: must not have a",
         ),
         ({"id": "person", "groups": {"person": ["1", "other"]}}, "data.groups: must not have the column of ids"),
         ({"groups": {"repaid": ["0", "1"]}}, "data.groups: must not have the column of ids, nor the label"),
         ({"id": "person", "public": ["income", "income"]}, "data.public: must be different columns"),
         ({"id": "person", "public": ["person"]}, "data.public: must be different columns"),
         ({"missing": "keep"}, "data.missing: must be 'refuse' or 'drop'"),
-        ({"impute": {"income": "3"}}, "data.impute.income: must be the protected column or the label"),
+        ({"impute": {"income": "3"}}, "data.impute.income: must be a protected column or the label"),
         ({"impute": {"repaid": 1}}, "data.impute: must be a valid string"),
     ],
 )

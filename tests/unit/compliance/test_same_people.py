@@ -233,7 +233,7 @@ def test_a_ledger_of_before_learns_whose_its_data_are(place: Place) -> None:
     found = read(_written(place))
     (data,) = load_all(found)
     ledger = Ledger(found.deployment.ledger, Seal(found.deployment.seal, b"k" * 32))
-    whose = data.records.fingerprint(ledger.derived_key("data"))
+    whose = data.first.fingerprint(ledger.derived_key("data"))
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(3.0), whose)
     ledger.close()
     assert place.start() == ""

@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "budget", "rows")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "budget", "by", "rows")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +30,7 @@ class GetTermsResponse(_message.Message):
     REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
     MINIMUM_GROUP_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
@@ -43,8 +44,9 @@ class GetTermsResponse(_message.Message):
     reveal_max: float
     minimum_group: int
     budget: BudgetTerms
+    by: _containers.RepeatedScalarFieldContainer[str]
     rows: RowsTerms
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., budget: _Optional[_Union[BudgetTerms, _Mapping]] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., budget: _Optional[_Union[BudgetTerms, _Mapping]] = ..., by: _Optional[_Iterable[str]] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
 
 class BudgetTerms(_message.Message):
     __slots__ = ("revealed", "revealed_together", "revealed_most", "kept")
@@ -115,7 +117,7 @@ class AuditRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[AuditHeader, _Mapping]] = ..., predictions_chunk: _Optional[bytes] = ...) -> None: ...
 
 class AuditHeader(_message.Message):
-    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions", "threshold", "rows_digest")
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions", "threshold", "rows_digest", "by")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +125,7 @@ class AuditHeader(_message.Message):
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     ROWS_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     deal_id: str
     metric: _metric_pb2.Metric
@@ -130,23 +133,26 @@ class AuditHeader(_message.Message):
     predictions: _array_pb2.ArrayHeader
     threshold: float
     rows_digest: bytes
-    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ..., rows_digest: _Optional[bytes] = ...) -> None: ...
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ..., rows_digest: _Optional[bytes] = ..., by: _Optional[str] = ...) -> None: ...
 
 class AuditModelsRequest(_message.Message):
-    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "models", "threshold")
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "models", "threshold", "by")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     deal_id: str
     metric: _metric_pb2.Metric
     epsilon: float
     models: int
     threshold: float
-    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., models: _Optional[int] = ..., threshold: _Optional[float] = ...) -> None: ...
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., models: _Optional[int] = ..., threshold: _Optional[float] = ..., by: _Optional[str] = ...) -> None: ...
 
 class AuditModelsResponse(_message.Message):
     __slots__ = ("answer",)
@@ -181,7 +187,7 @@ class AuditTableResponse(_message.Message):
     def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
 
 class AuditResponse(_message.Message):
-    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "likely_low", "likely_high", "rows_compared")
+    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "likely_low", "likely_high", "rows_compared", "by")
     GAPS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
@@ -192,6 +198,7 @@ class AuditResponse(_message.Message):
     LIKELY_LOW_FIELD_NUMBER: _ClassVar[int]
     LIKELY_HIGH_FIELD_NUMBER: _ClassVar[int]
     ROWS_COMPARED_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
     gaps: _array_pb2.Array
     epsilon_charged: float
     epsilon_remaining: float
@@ -202,4 +209,5 @@ class AuditResponse(_message.Message):
     likely_low: _array_pb2.Array
     likely_high: _array_pb2.Array
     rows_compared: bool
-    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ..., likely_low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., likely_high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., rows_compared: bool = ...) -> None: ...
+    by: str
+    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ..., likely_low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., likely_high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., rows_compared: bool = ..., by: _Optional[str] = ...) -> None: ...
