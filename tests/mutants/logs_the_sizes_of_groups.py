@@ -9,8 +9,8 @@ sound = accounts._case
 
 
 def case_of(data, ledger):
-    n1 = int(data.records.protected.sum())
-    serve.LOG.info("%d and %d people", n1, data.records.people - n1)
+    n1 = int(data.first.protected.sum())
+    serve.LOG.info("%d and %d people", n1, data.first.people - n1)
     return sound(data, ledger)
 
 

@@ -167,7 +167,7 @@ def an_error_tells_how_many(patch: pytest.MonkeyPatch) -> None:
 
 def another_policy_is_refused_where_groups_are_small(patch: pytest.MonkeyPatch) -> None:
     def agree(policy: Any, data: Any, of: Any, sound: Any = reload.agree) -> None:
-        if any(each.records.smallest_group(each.records.metrics[0]) < _FEW for each in data):
+        if any(each.first.smallest_group(each.first.metrics[0]) < _FEW for each in data):
             raise LedgerError("a group is too small for another policy")
         sound(policy, data, of)
 
