@@ -148,6 +148,7 @@ def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> t
     reads = [path, key, *(file for each in _databases(policy) for file in each.files)]
     for each in policy.datasets.values():
         reads += [*files_of(each), *([each.release.source] if each.release else [])]
+        reads += [each.law.preset.file] if each.law else []
     return confine.deployed(listen=place.listen, connects=_connects(policy), reads=reads, folders=writes, made=made)
 
 

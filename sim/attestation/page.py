@@ -8,7 +8,7 @@ from typing import Any
 
 from compliance.ledger.accountant import Neighbours, Rule
 from compliance.mechanisms import MECHANISMS
-from sim.attestation import figures, rates
+from sim.attestation import figures, law, rates
 from sim.report.drawing import Figure
 from sim.report.notation import MISSING, as_float, number, plural
 from sim.report.page import Section, Term, fill
@@ -126,6 +126,7 @@ def _findings(account: _Told) -> list[str]:
         if bought := account.get(key, []):
             some = what.replace(" ", "s ", 1) if len(bought) > 1 else what
             found.append(f"{len(bought):,} {some} {'was' if len(bought) == 1 else 'were'} answered.")
+    found += law.findings(account)
     found += rates.findings(account)
     for one in wholes(account):
         found.append(
@@ -298,10 +299,7 @@ def _by_group(account: _Told) -> list[Section]:
         "Counts of people by group and decision, with noise. ε bounds what they tell of one person's protected "
         "attributes, all of them together."
     )
-    return [
-        *_records("by-group", "Counts by group", account.get("byGroup", []), keys, note=note),
-        *rates.sections(account),
-    ]
+    return _records("by-group", "Counts by group", account.get("byGroup", []), keys, note=note)
 
 
 def _releases(account: _Told) -> list[Section]:
@@ -355,10 +353,10 @@ def _checked(account: _Told) -> list[Section]:
 
 
 _SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
-    *(rates.sections, _unit, _relation, budget, _composition),
+    *(law.sections, rates.sections, _unit, _relation, budget, _composition),
     *(_mechanisms, _audits, _by_group, _releases, refusals, _others),
 )
-"""What the four-fifths rule asks for, then what a reader of SP 800-226 looks for first."""
+"""What a law asks, the rates by group that it looks at, then what a reader of SP 800-226 looks for first."""
 
 
 def wholes(account: _Told) -> list[_Told]:

@@ -107,7 +107,7 @@ def table_of(account: _Told) -> bytes:
     rows = [
         [
             *(request["dataset"], request["developer"], request["request"], str(row["model"])),
-            *(_named(row["over"]), ", ".join(row["group"]), row["measure"], "yes" if row["compared"] else "no"),
+            *(named(row["over"]), ", ".join(row["group"]), row["measure"], "yes" if row["compared"] else "no"),
             *("" if row[name] is None else repr(row[name]) for name in told),
         ]
         for request in account.get("byGroup", ())
@@ -119,37 +119,38 @@ def table_of(account: _Told) -> bytes:
 def findings(account: _Told) -> list[str]:
     """Say what the last requests found of who is selected how often: the four-fifths rule's question."""
     return [
-        f"{request['developer']}/{request['request']}, {_called(measure)} by {_named(over)}: {said}"
-        for request, over, measure in _asked(account, _IN_SHORT)
+        f"{request['developer']}/{request['request']}, {called(measure)} by {named(over)}: {said}"
+        for request, over, measure in asked(account, _IN_SHORT)
         if measure in ("selection_rate", "scoring_rate")
-        for said in _verdicts(_of(request["worst"], over, measure), 1)
+        for said in _verdicts(of(request["worst"], over, measure), 1)
     ]
 
 
 def sections(account: _Told) -> list[Section]:
     """Lay out each request's rates: by each attribute, then by all of them together."""
-    told = list(_asked(account))
+    told = list(asked(account))
     return [_section(request, over, measure, place) for place, (request, over, measure) in enumerate(told)]
 
 
-def _asked(account: _Told, most: int = REQUESTS_MAX) -> Iterator[tuple[_Told, Sequence[str], str]]:
+def asked(account: _Told, most: int = REQUESTS_MAX) -> Iterator[tuple[_Told, tuple[str, ...], str]]:
+    """Go through the last requests' tables: of which request, by which attributes, of which measure."""
     for request in [one for one in account.get("byGroup", ()) if one.get("rates")][-most:]:
         ways = dict.fromkeys((row["measure"], tuple(row["over"])) for row in request["rates"])
         yield from ((request, over, measure) for measure, over in ways)
 
 
 def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> Section:
-    rows, worst = (_of(request[what], over, measure) for what in ("rates", "worst"))
+    rows, worst = (of(request[what], over, measure) for what in ("rates", "worst"))
     several = len({row["model"] for row in rows}) > 1
     table = PageTable(
         (
             *([Column("model", [str(row["model"]) for row in rows], stays=True)] if several else []),
-            Column(_named(over), [", ".join(row["group"]) for row in rows], numeric=False, stays=True),
-            _with_ends("people", rows, "people", digits=6),
-            _with_ends("rate", rows, _called(measure)),
-            _with_ends("ratio", rows, "impact ratio"),
+            Column(named(over), [", ".join(row["group"]) for row in rows], numeric=False, stays=True),
+            with_ends("people", rows, "people", digits=6),
+            with_ends("rate", rows, called(measure)),
+            with_ends("ratio", rows, "impact ratio"),
             Column("P(ratio < 0.8)", [_probability(row["below_four_fifths"]) for row in rows], stays=True),
-            _with_ends("difference", rows, "difference"),
+            with_ends("difference", rows, "difference"),
             *([Column("p-value", [number(row["p_value"]) for row in rows])] if rows[0]["p_value"] is not None else []),
         ),
         (
@@ -160,7 +161,7 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
         ),
         keys=2 if several else 1,
     )
-    heading = f"{_called(measure).capitalize()} by {_named(over)}: {request['developer']}/{request['request']}"
+    heading = f"{called(measure).capitalize()} by {named(over)}: {request['developer']}/{request['request']}"
     drawn = figures.ratios(f"ratios-{place}", heading, rows) if len(rows) <= figures.ANSWERS_MAX else None
     return Section(
         f"rates-{place}",
@@ -171,7 +172,7 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
     )
 
 
-def _with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> Column:
+def with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> Column:
     """Lay out a number with the ends of its interval."""
 
     def text(row: _Told) -> str:
@@ -214,15 +215,18 @@ def _left_out(request: _Told, rows: Sequence[_Told]) -> list[str]:
     return [f"Not compared: {'; '.join(names)}. People of whom something is unknown are not{small}."]
 
 
-def _of(told: Sequence[_Told], over: Sequence[str], measure: str) -> list[_Told]:
+def of(told: Sequence[_Told], over: Sequence[str], measure: str) -> list[_Told]:
+    """Pick the rows of a table."""
     return [row for row in told if (tuple(row["over"]), row["measure"]) == (tuple(over), measure)]
 
 
-def _named(over: Sequence[str]) -> str:
+def named(over: Sequence[str]) -> str:
+    """Name attributes that groups are made of, all together."""
     return " and ".join(over)
 
 
-def _called(measure: str) -> str:
+def called(measure: str) -> str:
+    """Name a measure in words."""
     return measure.replace("_", " ")
 
 

@@ -40,6 +40,7 @@ def account_of(
     dataset: str | None = None,
     developer: str | None = None,
     refusals: dict[str, Any] | None = None,
+    law: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """Lay out what a ledger holds, as the predicate of a statement.
 
@@ -55,6 +56,8 @@ def account_of(
         Tell of this data set, or of this developer's questions, alone. What a data set has lost in all is told anyway.
     refusals : dict, optional
         See `sim.attestation.refusals`.
+    law : sequence of dict, optional
+        See `sim.attestation.law.stated`.
 
     Returns
     -------
@@ -92,6 +95,7 @@ def account_of(
             if not isinstance(record, Entry | Terms)
         ],
         "refusals": refusals,
+        "law": [*law],
     }
 
 

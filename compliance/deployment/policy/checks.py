@@ -13,12 +13,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from compliance.answers.groups import GROUPS_MAX
+from compliance.deployment.policy.law import PresetError
 from compliance.deployment.policy.schema import (
     AuditSection,
     BudgetSection,
     DataSection,
     DeploymentSection,
     DeveloperSection,
+    LawSection,
     Policies,
     Policy,
     PolicyError,
@@ -109,6 +111,8 @@ def first(error: ValidationError) -> str:
             return f"{key}: unknown key" + did_you_mean(nearest(place[-1], _keys(place[0] if len(place) > 1 else "")))
         case "missing":
             return f"{key}: is missing"
+        case "value_error" if isinstance(problem["ctx"]["error"], PresetError):
+            return f"{key}: {problem['ctx']['error']}"
         case "value_error":
             error = problem["ctx"]["error"]
             meant = nearest(problem["input"], error.names) if isinstance(error, NotOneOf) else ()
@@ -127,6 +131,7 @@ def _keys(section: str) -> list[str]:
         "developers": DeveloperSection,
         "release": ReleaseSection,
         "tables": TableSection,
+        "law": LawSection,
     }
     return list(sections[section].model_fields if section else Policy.model_fields)
 
@@ -151,6 +156,8 @@ def problems(policy: Policy) -> Iterator[str]:
     if math.prod(len(values) for values in policy.data.groups.values()) > GROUPS_MAX:
         yield f"data.groups: their values make more than {GROUPS_MAX} groups, all columns together: list fewer"
     yield from _release_problems(policy)
+    if policy.law is not None:
+        yield from _law_problems(policy, policy.law)
     low, high = policy.audit.shares
     if not 0 < low <= high < 1:
         yield f"audit.shares: must be two numbers above 0 and below 1, the smaller first, not {[low, high]}"
@@ -266,3 +273,20 @@ def _release_problems(policy: Policy) -> Iterator[str]:
         release.shares  # noqa: B018
     except LocalPrivacyError as error:
         yield f"release.weights: {error}"
+
+
+def _law_problems(policy: Policy, law: LawSection) -> Iterator[str]:
+    """Find what a law's tables cannot be made without."""
+    name, asks, data = law.preset.name, law.preset.asks, policy.data
+    known = sorted({attribute for table in asks.tables for attribute in table.by})
+    for attribute in law.columns.keys() - set(known):
+        yield f"law.columns.{attribute}: preset {name} has no table by it, but by {', '.join(known) or 'nothing'}"
+    if asks.metrics and not set(asks.metrics) & set(policy.audit.metrics):
+        yield f"audit.metrics: must have one of {', '.join(asks.metrics)}, without which preset {name} has no tables"
+    if asks.measures and not data.groups:
+        yield f"data.groups: is missing: tables of preset {name} are by its columns"
+    for column in law.by(known):
+        if column not in data.groups:
+            yield f"data.groups: has no {column}, by which preset {name} has a table; law.columns names another column"
+    if asks.small is not None and data.least_share > asks.small:
+        yield f"data.least_share: must be at most {asks.small:g}, as preset {name} says, not {data.least_share:g}"

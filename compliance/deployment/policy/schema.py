@@ -1,4 +1,4 @@
-"""What a policy says: a section each for the service, the data, the audit, the budget, developers and releases.
+"""What a policy says: a section each for service, data, audit, budget, developers, releases and law.
 
 A typo in a key is an error that names the key.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
 
 from compliance.answers.exposure import limited
+from compliance.deployment.policy.law import Preset, PresetError
+from compliance.deployment.policy.law import read as read_preset
 from compliance.ledger import postgres
 from compliance.ledger.entries import UNIT_EPSILON, LedgerError
 from compliance.ledger.place import SCHEME, Place, is_database
@@ -95,6 +97,13 @@ def _parquet(value: object, info: ValidationInfo) -> str:
     if not isinstance(value, str) or not value.startswith("parquet:"):
         raise ValueError("must be parquet:folder/*.parquet; a table of the data's own database is its key table")
     return str(_source(value, info))
+
+
+def _preset(value: object, info: ValidationInfo) -> Preset:
+    assert isinstance(info.context, Path), "the policy file's folder"
+    if not isinstance(value, str):
+        raise PresetError("must be the name of a preset, or a file")
+    return read_preset(value, info.context)
 
 
 def _of_kind(path: Path, kind: int, name: str) -> Path:
@@ -306,6 +315,20 @@ class ReleaseSection(_Section):
         return split(how, [len(values) for values in self.columns.values()], 1.0)
 
 
+class LawSection(_Section):
+    """Which law the signed page answers to; nothing that is served depends on it.
+
+    ``columns`` says which column is what the preset calls race or sex, where that has another name.
+    """
+
+    preset: Annotated[Preset, PlainValidator(_preset)]
+    columns: dict[str, str] = {}
+
+    def by(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that stand for attributes of the preset."""
+        return tuple(self.columns.get(name, name) for name in names)
+
+
 class Policy(_Section):
     """A validated policy for one data set; relative paths in the file start from its folder."""
 
@@ -316,6 +339,7 @@ class Policy(_Section):
     developers: dict[_Name, DeveloperSection] = Field(min_length=1)
     release: ReleaseSection | None = None
     tables: dict[Annotated[str, AfterValidator(_data_name)], TableSection] = {}
+    law: LawSection | None = None
 
     @property
     def data_name(self) -> str:

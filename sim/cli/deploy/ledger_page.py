@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.deploy.ledger_copies import Policy, place_of, seal_of
+from sim.cli.deploy.ledger_copies import Policy, seal_of
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
@@ -35,13 +35,15 @@ def report(
     """Write a signed page of what was asked, answered and charged. The service may be running."""
     from datetime import UTC, datetime
 
+    from compliance.deployment.policy.reading import read
     from compliance.ledger.copies import sealed
-    from sim.attestation import envelope, rates, refusals, statement
+    from sim.attestation import envelope, law, rates, refusals, statement
     from sim.attestation.check import rates_beside, statement_of
     from sim.attestation.page import render
 
     beside = statement_of(out)
-    place = place_of(policy)
+    policies = read(policy)
+    place = policies.deployment
     found = sealed(place.ledger, seal_of(place))
     signer = _signer(place, key)
     account = statement.account_of(
@@ -52,6 +54,7 @@ def report(
         dataset=dataset,
         developer=developer,
         refusals=refusals.count(log, dataset, f"developer/{developer}" if developer else None) if log else None,
+        law=law.stated(policies, dataset),
     )
     table = {rates_beside(out): rates.table_of(account)} if any("rates" in one for one in account["byGroup"]) else {}
     files = {out: render(account), **table}

@@ -1,0 +1,174 @@
+"""What a law asks, as data: a preset is one TOML file, of those in `laws/` beside this file or of a user's own.
+
+A preset says which tables its source asks for and which words; it says no more than the source does, and changes
+nothing of what is served. docs/law.md has the keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from fairwall import toml
+from fairwall.files import require_end
+from fairwall.laws.metric import METRICS
+
+SHIPPED = Path(__file__).with_name("laws")
+
+_TEXT_MAX = 2000
+
+
+class PresetError(ValueError):
+    """A preset that cannot be read. Its text is one line that names the key and what is wrong."""
+
+
+def _line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line, without control characters")
+    return text
+
+
+def _address(text: str) -> str:
+    if not text.startswith(("https://", "http://")) or " " in text:
+        raise ValueError("must begin with https:// or http://")
+    return text
+
+
+def _metric(value: str) -> str:
+    if value not in METRICS:
+        raise ValueError(f"must be among {', '.join(METRICS)}")
+    return value
+
+
+def _different(values: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(values)) < len(values):
+        raise ValueError("must have nothing twice")
+    return values
+
+
+_Text = Annotated[str, Field(min_length=1, max_length=_TEXT_MAX), AfterValidator(_line)]
+
+_Texts = Annotated[tuple[_Text, ...], Field(max_length=40)]
+
+_Date = Annotated[date, Field(strict=True)]
+
+_Share = Annotated[float, Field(strict=True, gt=0, le=1)]
+
+Measure = Literal[
+    "selection_rate", "scoring_rate", "mean_score", "true_positive_rate", "false_positive_rate", "accuracy"
+]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Source(_Strict):
+    """Where a statement is from: ``dated`` says what the date is, ``read`` what of it was read, and when."""
+
+    title: _Text
+    citation: _Text
+    url: Annotated[_Text, AfterValidator(_address)]
+    date: _Date
+    dated: _Text
+    read: _Text
+
+
+class Table(_Strict):
+    """A table that is asked for: by which attributes, all together, and which groups they are to have, in words."""
+
+    by: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=8), AfterValidator(_different)]
+    groups: _Text
+
+
+class Safeguard(_Strict):
+    """A condition that is no table: what is asked, what a deployment has for it, and what it lacks."""
+
+    asked: _Text
+    has: _Text
+    lacks: _Text
+
+
+class Asks(_Strict):
+    """What a preset's file holds.
+
+    One of ``metrics`` has to be allowed so that ``measures`` may be asked by group; any one of these makes a table.
+    Without ``tables``, every table of these measures that there is counts. ``small`` is the share of the people below
+    which a group may be left out of ratios.
+    """
+
+    title: _Text
+    jurisdiction: _Text
+    checked: _Date
+    sources: tuple[Source, ...] = Field(min_length=1, max_length=20)
+    metrics: tuple[Annotated[str, AfterValidator(_metric)], ...] = ()
+    measures: tuple[Measure, ...] = ()
+    tables: tuple[Table, ...] = Field(default=(), max_length=20)
+    threshold: _Share | None = None
+    small: _Share | None = None
+    wording: _Texts = ()
+    noise: _Texts = Field(min_length=1)
+    not_said: _Texts = Field(min_length=1)
+    safeguards: tuple[Safeguard, ...] = Field(default=(), max_length=20)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A preset that was read.
+
+    Parameters
+    ----------
+    name : str
+        As the policy says it; of a file of the user's own, its name without the folder.
+    digest : bytes
+        The SHA-256 of the file.
+    """
+
+    name: str
+    file: Path
+    digest: bytes
+    asks: Asks
+
+
+def shipped() -> list[str]:
+    """Name the presets that come with fairwall."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def read(name: str, folder: Path) -> Preset:
+    """Read a preset: one of `shipped`, or a file, whose path starts from a folder.
+
+    Raises
+    ------
+    PresetError
+    """
+    if name not in shipped() and not name.endswith(".toml"):
+        raise PresetError(f"must be one of {', '.join(shipped())}, or a file that ends with .toml")
+    file = SHIPPED / f"{name}.toml" if name in shipped() else folder / name
+    try:
+        require_end(file)
+        content = toml.content(file)
+        asks = Asks.model_validate(toml.loads(content.decode("utf-8")))
+    except OSError as error:
+        raise PresetError(f"{file.name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise PresetError(f"{file.name}: not UTF-8 text") from None
+    except toml.TomlError as error:
+        raise PresetError(f"{file.name}: not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise PresetError(f"{file.name}: {_first(error)}") from None
+    return Preset(file.name if name not in shipped() else name, file, hashlib.sha256(content).digest(), asks)
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    # What an unknown key is called, anybody may have written, as a name over several lines, too.
+    key = ".".join(str(part) for part in problem["loc"])
+    key = "".join(letter if letter.isprintable() else "?" for letter in key)[:200]
+    said = {"missing": "is missing", "extra_forbidden": "unknown key"}.get(problem["type"], problem["msg"])
+    return f"{key}: {said.removeprefix('Value error, ')}"

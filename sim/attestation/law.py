@@ -1,0 +1,260 @@
+"""What a law asks, held against what a ledger has: the first section of its page, where a policy names a preset.
+
+A table is judged by the smallest rate over the largest, whoever has them: the interval of that ratio holds the exact
+one of these people in at least 95% of cases. What the rule asks is the preset's word, which has its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compliance.deployment.policy.schema import Policies
+from fairwall.client.by_group import UNKNOWN
+from sim.attestation import rates
+from sim.report.notation import MISSING, number, plural
+from sim.report.page import Section
+from sim.report.tables import Column, PageTable
+
+_Told = Mapping[str, Any]
+
+_NO_ADVICE = "No legal advice: this is what the authors of the preset read in the sources below, as of that day."
+
+_BY_DEFAULT = ("selection_rate", "scoring_rate", "mean_score")
+"""Measures that `by_group` asks for by itself."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table that the ledger has: of a request, by attributes, of a measure; where the page has it, or ""."""
+
+    request: _Told
+    over: tuple[str, ...]
+    measure: str
+    place: str
+
+
+def stated(policies: Policies, dataset: str | None = None) -> list[dict[str, Any]]:
+    """State the presets of a policy's data sets, or of one: the name, the file's digest and all that it says."""
+    return [
+        {
+            "dataset": policy.data_name,
+            "preset": policy.law.preset.name,
+            "digest": {"sha256": policy.law.preset.digest.hex()},
+            "columns": policy.law.columns,
+            **policy.law.preset.asks.model_dump(mode="json"),
+        }
+        for policy in policies.datasets.values()
+        if policy.law is not None and dataset in (None, policy.data_name)
+    ]
+
+
+def findings(account: _Told) -> list[str]:
+    """Say of each preset how many of its tables there are."""
+    return [
+        f"{law['preset']}, {law['dataset']}: {_there(account, law)} No legal advice." for law in account.get("law", ())
+    ]
+
+
+def sections(account: _Told) -> list[Section]:
+    """Lay out what each preset asks, what there is of it, what noise means for it, and its sources."""
+    return [
+        section
+        for place, law in enumerate(account.get("law", ()))
+        for section in (
+            _main(account, law, f"law-{place}"),
+            *_left_out(account, law, f"law-{place}-left-out"),
+            _asked(law, f"law-{place}-asked"),
+            _sources(law, f"law-{place}-sources"),
+        )
+    ]
+
+
+def _main(account: _Told, law: _Told, name: str) -> Section:
+    rows = [(by, table) for by in _wanted(account, law) for table in (_tables(account, law, by) or (None,))]
+    about = (
+        f"{law['jurisdiction']}. Data set {law['dataset']}, preset {law['preset']}, checked on {law['checked']}. "
+        f"{_NO_ADVICE}"
+    )
+    return Section(
+        name,
+        law["title"],
+        before=(about,),
+        conclusions=[_there(account, law), *_calls(account, law)],
+        table=_page_table(law, rows) if rows else None,
+        after=law["noise"],
+    )
+
+
+def _page_table(law: _Told, rows: Sequence[tuple[tuple[str, ...], _Table | None]]) -> PageTable:
+    tables = [table for _, table in rows]
+    columns = [
+        Column("table", [f"by {rates.named(by)}" for by, _ in rows], numeric=False, stays=True),
+        Column("request", list(map(_request, tables)), numeric=False, wraps=True, stays=True),
+        Column("measure", [rates.called(one.measure) if one else MISSING for one in tables], numeric=False),
+        Column("worst ratio", list(map(_worst, tables)), numeric=False, wraps=True, stays=True),
+    ]
+    notes = [
+        "Worst ratio: the smallest rate over the largest, whoever has them; in brackets, where the exact one of these "
+        "people lies in at least 95% of cases, noise counted."
+    ]
+    if threshold := law["threshold"]:
+        judged = [_judged(one, threshold) for one in tables]
+        columns.append(Column(f"below {threshold:g}", judged, numeric=False, stays=True))
+        notes.append("Yes or no: the whole interval is on that side. Open: noise leaves it open.")
+    if law["tables"]:
+        groups = {_columns(law, table["by"]): table["groups"] for table in law["tables"]}
+        named = [groups[by] for by, _ in rows]
+        columns.append(Column("groups asked", named, numeric=False, wraps=True))
+    return PageTable(columns, notes, links=[one.place if one else "" for one in tables])
+
+
+def _wanted(account: _Told, law: _Told) -> list[tuple[str, ...]]:
+    """List by which columns tables are asked for; where the rule names none, by which there are some."""
+    named = [_columns(law, table["by"]) for table in law["tables"]]
+    there = {table.over: None for table in _tables(account, law)}
+    return named or list(there)
+
+
+def _columns(law: _Told, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(law["columns"].get(name, name) for name in names)
+
+
+def _tables(account: _Told, law: _Told, by: tuple[str, ...] | None = None) -> list[_Table]:
+    """List the ledger's tables of the measures that count, oldest first; by these columns, in whatever order."""
+    places = {(id(request), *rest): f"rates-{place}" for place, (request, *rest) in enumerate(rates.asked(account))}
+    return [
+        _Table(request, over, measure, places.get((id(request), over, measure), ""))
+        for request, over, measure in rates.asked(account, len(account["byGroup"]))
+        if request["dataset"] == law["dataset"] and measure in law["measures"] and (by is None or {*by} == {*over})
+    ][-rates.REQUESTS_MAX :]
+
+
+def _there(account: _Told, law: _Told) -> str:
+    """Say how many of the tables there are."""
+    wanted = _wanted(account, law)
+    if not law["measures"]:
+        return "The rule asks for no table; what it asks for stands below."
+    if not law["tables"]:
+        return f"The rule names no table; {plural(len(wanted), 'kind')} of table by group {_is(len(wanted))} here."
+    here = sum(bool(_tables(account, law, by)) for by in wanted)
+    return f"Of {plural(len(wanted), 'table')} that the rule asks for, {here} {_is(here)} here."
+
+
+def _is(many: int) -> str:
+    return "is" if many == 1 else "are"
+
+
+def _calls(account: _Told, law: _Told) -> Iterator[str]:
+    """Say which tables are missing, and what a developer calls to have them made."""
+    missing = [by for by in _wanted(account, law) if not _tables(account, law, by)]
+    if not missing:
+        return
+    named = "; ".join(f"by {rates.named(by)}" for by in missing)
+    measures = "" if {*law["measures"]} & {*_BY_DEFAULT} else f", measures={tuple(law['measures'])}"
+    # Counts by several attributes make the tables by each of them, too.
+    calls = [
+        f"audits.by_group(predictions, by={by}, epsilon=...{measures})"
+        for by in missing
+        if not any({*by} < {*other} for other in missing)
+    ]
+    yield f"Not here: {named}. A developer has them made by {' and '.join(calls)}."
+
+
+def _request(table: _Table | None) -> str:
+    return f"{table.request['developer']}/{table.request['request']}" if table else "not here"
+
+
+def _pairs(table: _Table | None) -> Sequence[_Told]:
+    return rates.of(table.request["worst"], table.over, table.measure) if table else ()
+
+
+def _worst(table: _Table | None) -> str:
+    """Write the smallest ratio of a request's models, of which groups and of which model it is."""
+    known = [pair for pair in _pairs(table) if pair["ratio"] is not None]
+    if not known:
+        return MISSING
+    pair = min(known, key=lambda pair: float(pair["ratio"]))
+    middle, low, high = (number(pair[f"ratio{end}"]) for end in ("", "_low", "_high"))
+    model = f", model {pair['model']} of {len(known)}" if len(known) > 1 else ""
+    return f"{middle} [{low} to {high}]: {', '.join(pair['least'])} over {', '.join(pair['most'])}{model}"
+
+
+def _judged(table: _Table | None, threshold: float) -> str:
+    """Say on which side of the threshold all models' intervals lie, or of how many models each."""
+    said = [_side(pair, threshold) for pair in _pairs(table)]
+    several = {side: said.count(side) for side in ("yes", "open", "no") if side in said}
+    if len(said) > 1 and len(several) > 1:
+        return ", ".join(f"{side}: {plural(many, 'model')}" for side, many in several.items())
+    return next(iter(several), MISSING)
+
+
+def _side(pair: _Told, threshold: float) -> str:
+    low, high = pair["ratio_low"], pair["ratio_high"]
+    if None in (low, high, pair["ratio"]):
+        return "open"
+    return "yes" if high < threshold else "no" if low >= threshold else "open"
+
+
+def _left_out(account: _Told, law: _Told, name: str) -> list[Section]:
+    """Say of the newest request of each table who is in no ratio, with their numbers."""
+    last = [tables[-1] for by in _wanted(account, law) if (tables := _tables(account, law, by))]
+    rows = [(table, row, share) for table in last for row, share in _not_compared(table)]
+    if not rows:
+        return []
+    shown = [row for _, row, _ in rows]
+    table = PageTable(
+        (
+            Column("group", [", ".join(row["group"]) for row in shown], False, stays=True),
+            Column("table", [f"by {rates.named(table.over)}" for table, _, _ in rows], False, stays=True),
+            Column("why", [_why(table, row) for table, row, _ in rows], False, stays=True),
+            rates.with_ends("people", shown, "people", digits=6),
+            Column("share of all", [f"{share:.1%}" for _, _, share in rows], stays=True),
+            rates.with_ends("rate", shown, "rate"),
+        ),
+        (
+            "Of each table's newest request, its first model. Who is unknown is in no ratio; who is small is decided "
+            "by an estimate, which has noise.",
+        ),
+    )
+    return [Section(name, f"{law['preset']}: who is in no ratio", table=table)]
+
+
+def _not_compared(table: _Table) -> Iterator[tuple[_Told, float]]:
+    rows = [row for row in rates.of(table.request["rates"], table.over, table.measure) if row["model"] == 1]
+    people = sum(row["people"] for row in rows)
+    yield from ((row, row["people"] / people) for row in rows if not row["compared"])
+
+
+def _why(table: _Table, row: _Told) -> str:
+    return "unknown" if UNKNOWN in row["group"] else f"small: below {table.request['leastShare']:.0%}"
+
+
+def _asked(law: _Told, name: str) -> Section:
+    conditions = law["safeguards"]
+    heads = {"asked": "condition", "has": "here", "lacks": "not here"}
+    table = PageTable(
+        tuple(Column(head, [one[key] for one in conditions], False, wraps=True) for key, head in heads.items())
+    )
+    return Section(
+        name,
+        f"{law['preset']}: what the rule asks",
+        conclusions=law["wording"],
+        table=table if conditions else None,
+    )
+
+
+def _sources(law: _Told, name: str) -> Section:
+    told = law["sources"]
+    columns = [Column(key, [one[key] for one in told], False, wraps=True) for key in ("title", "citation", "url")]
+    dates = Column("date", [f"{one['dated']} {one['date']}" for one in told], False, wraps=True)
+    read = Column("read by the preset's authors", [one["read"] for one in told], False, wraps=True)
+    digest = f"The SHA-256 of the preset's file begins with {law['digest']['sha256'][:12]}; the statement has it all."
+    return Section(
+        name,
+        f"{law['preset']}: what the rule does not say, and sources",
+        conclusions=law["not_said"],
+        table=PageTable((*columns, dates, read), (digest,)),
+        after=(f"Checked on {law['checked']}: a rule may have changed since. {_NO_ADVICE}",),
+    )
