@@ -104,9 +104,8 @@ def _page_table(law: _Told, rows: Sequence[tuple[tuple[str, ...], _Table | None]
         columns.append(Column(f"below {threshold:g}", judged, numeric=False, stays=True))
         notes.append("Yes or no: the whole interval is on that side. Open: noise leaves it open.")
     if law["tables"]:
-        groups = {_columns(law, table["by"]): table["groups"] for table in law["tables"]}
-        named = [groups[by] for by, _ in rows]
-        columns.append(Column("groups asked", named, numeric=False, wraps=True))
+        categories = {_columns(law, table["by"]): table["categories"] for table in law["tables"]}
+        columns.append(Column("categories", [categories[by] for by, _ in rows], numeric=False, wraps=True))
     return PageTable(columns, notes, links=[one.place if one else "" for one in tables])
 
 
@@ -137,13 +136,9 @@ def _there(account: _Told, law: _Told) -> str:
     if not law["measures"]:
         return "The rule asks for no table; what it asks for stands below."
     if not law["tables"]:
-        return f"The rule names no table; {plural(len(wanted), 'kind')} of table by group {_is(len(wanted))} here."
+        return f"The rule names no table; kinds of tables by group here: {len(wanted)}."
     here = sum(bool(_tables(account, law, by)) for by in wanted)
-    return f"Of {plural(len(wanted), 'table')} that the rule asks for, {here} {_is(here)} here."
-
-
-def _is(many: int) -> str:
-    return "is" if many == 1 else "are"
+    return f"Tables that the rule asks for: {len(wanted)}; here: {here}."
 
 
 def _calls(account: _Told, law: _Told) -> Iterator[str]:
@@ -224,11 +219,14 @@ def _left_out(account: _Told, law: _Told, name: str) -> list[Section]:
 def _not_compared(table: _Table) -> Iterator[tuple[_Told, float]]:
     rows = [row for row in rates.of(table.request["rates"], table.over, table.measure) if row["model"] == 1]
     people = sum(row["people"] for row in rows)
-    yield from ((row, row["people"] / people) for row in rows if not row["compared"])
+    yield from ((row, row["people"] / (people or 1)) for row in rows if not row["compared"])
 
 
 def _why(table: _Table, row: _Told) -> str:
-    return "unknown" if UNKNOWN in row["group"] else f"small: below {table.request['leastShare']:.0%}"
+    if UNKNOWN in row["group"]:
+        return "unknown"
+    least = table.request["leastShare"]
+    return f"small: below {number(100 * least)}%" if least else "next to nobody"
 
 
 def _asked(law: _Told, name: str) -> Section:

@@ -46,6 +46,8 @@ CLAIMS: dict[tuple[str, str], str] = {
     ): "test_serve_groups.py::grouping test_group_game.py::test_the_page_has_all_keys_in_their_order",
     ("docs/inference.md", "python"): "test_docs.py::test_the_counterexamples_are_ones",
     ("docs/inference.md", "toml"): "test_docs.py::test_the_scenario_of_the_inference_game_is_valid",
+    ("docs/law.md", "sh"): f"{LINES} test_law.py::PAGE",
+    ("docs/law.md", "toml"): "test_law.py::PAGE",
     ("docs/ledger.md", ""): LINES,
     ("docs/ledger.md", "sh"): "test_ledger_page.py::documented test_ledger_restore.py::RESTORE_LOST",
     ("docs/metrics.md", "sh"): f"{HERE}::test_many_questions_are_answered",

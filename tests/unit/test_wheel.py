@@ -41,6 +41,12 @@ def test_papers_come_with_the_wheel_and_their_evidence_does_not(wheel: zipfile.P
     assert "evidence" not in names
 
 
+def test_presets_of_laws_come_with_the_wheel(wheel: zipfile.Path) -> None:
+    laws = Path("compliance", "deployment", "policy", "laws")
+    names = {path.name for path in (wheel / laws.as_posix()).iterdir()}
+    assert names == {path.name for path in (ROOT / laws).glob("*.toml")} != set()
+
+
 def test_the_pages_are_text_and_small_pictures(wheel: zipfile.Path) -> None:
     """Whoever installs the client alone has them too."""
     sizes = {

@@ -285,6 +285,8 @@ def _law_problems(policy: Policy, law: LawSection) -> Iterator[str]:
         yield f"audit.metrics: must have one of {', '.join(asks.metrics)}, without which preset {name} has no tables"
     if asks.measures and not data.groups:
         yield f"data.groups: is missing: tables of preset {name} are by its columns"
+    if len(set(law.by(known))) < len(known):
+        yield f"law.columns: two of {', '.join(known)}, by which preset {name} has tables, are one column"
     for column in law.by(known):
         if column not in data.groups:
             yield f"data.groups: has no {column}, by which preset {name} has a table; law.columns names another column"

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fairwall import toml
 from fairwall.files import require_end
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metric import key_of
 
 SHIPPED = Path(__file__).with_name("laws")
 
@@ -39,12 +39,6 @@ def _address(text: str) -> str:
     return text
 
 
-def _metric(value: str) -> str:
-    if value not in METRICS:
-        raise ValueError(f"must be among {', '.join(METRICS)}")
-    return value
-
-
 def _different(values: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(values)) < len(values):
         raise ValueError("must have nothing twice")
@@ -56,6 +50,8 @@ _Text = Annotated[str, Field(min_length=1, max_length=_TEXT_MAX), AfterValidator
 _Texts = Annotated[tuple[_Text, ...], Field(max_length=40)]
 
 _Date = Annotated[date, Field(strict=True)]
+
+Metric = Annotated[str, AfterValidator(key_of)]
 
 _Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 
@@ -80,10 +76,10 @@ class Source(_Strict):
 
 
 class Table(_Strict):
-    """A table that is asked for: by which attributes, all together, and which groups they are to have, in words."""
+    """A table that is asked for: by which attributes, all together, and of which categories, in words."""
 
     by: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=8), AfterValidator(_different)]
-    groups: _Text
+    categories: _Text
 
 
 class Safeguard(_Strict):
@@ -106,7 +102,7 @@ class Asks(_Strict):
     jurisdiction: _Text
     checked: _Date
     sources: tuple[Source, ...] = Field(min_length=1, max_length=20)
-    metrics: tuple[Annotated[str, AfterValidator(_metric)], ...] = ()
+    metrics: tuple[Metric, ...] = ()
     measures: tuple[Measure, ...] = ()
     tables: tuple[Table, ...] = Field(default=(), max_length=20)
     threshold: _Share | None = None

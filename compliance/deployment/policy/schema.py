@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
 
 from compliance.answers.exposure import limited
-from compliance.deployment.policy.law import Preset, PresetError
+from compliance.deployment.policy.law import Metric, Preset, PresetError
 from compliance.deployment.policy.law import read as read_preset
 from compliance.ledger import postgres
 from compliance.ledger.entries import UNIT_EPSILON, LedgerError
@@ -28,7 +28,6 @@ from compliance.mechanisms.recommended import Recommended
 from fairwall.errors import NotOneOf, UserError
 from fairwall.laws.exposure import REVEAL_MAX, Limit
 from fairwall.laws.local import LOCAL_LAWS, split
-from fairwall.laws.metric import key_of
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.laws.standings import Promise
@@ -257,7 +256,7 @@ class TableSection(_Section):
 class AuditSection(_Section):
     """What is answered, and how."""
 
-    metrics: tuple[Annotated[str, AfterValidator(key_of)], ...] = Field(min_length=1)
+    metrics: tuple[Metric, ...] = Field(min_length=1)
     mechanism: Annotated[str, AfterValidator(_mechanism)]
     queries_max: int = Field(strict=True, ge=1, le=100_000)
     epsilon_min: _LeastEpsilon = UNIT_EPSILON

@@ -25,6 +25,7 @@ from compliance.deployment.policy.loading import load_release
 from compliance.deployment.policy.schema import (
     DataSection,
     DeploymentSection,
+    LawSection,
     Policy,
     PolicyError,
     ReleaseSection,
@@ -101,10 +102,10 @@ def test_the_example_is_a_policy_and_its_paths_start_from_its_folder() -> None:
 
 def test_every_key_is_documented() -> None:
     text = (EXAMPLE / "policy.toml").read_text() + (EXAMPLE.parent / "serving.md").read_text()
-    text += (EXAMPLE.parent / "tables.md").read_text()
-    several = ("developers", "release", "tables")
+    text += (EXAMPLE.parent / "tables.md").read_text() + (EXAMPLE.parent / "law.md").read_text()
+    several = ("developers", "release", "tables", "law")
     sections = [field.annotation for name, field in Policy.model_fields.items() if name not in several]
-    sections += [ReleaseSection, TableSection]
+    sections += [LawSection, ReleaseSection, TableSection]
     for key in (*Policy.model_fields, *(key for section in sections for key in section.model_fields)):  # type: ignore[union-attr]
         assert re.search(rf"\b{key}\b", text), key
 
