@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import tomli_w
 
@@ -74,16 +75,57 @@ def charged(folder: Path) -> list[tuple[str, str, float]]:
 
 
 @pytest.mark.check
-def test_the_documented_notebook_runs(own: Path) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+def test_the_documented_notebooks_run(own: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     with serving(own) as running:
-        command = [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)]
-        first, again = (
-            subprocess.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False) for _ in range(2)
-        )
-    assert (first.returncode, first.stderr) == (0, "")
-    assert first.stdout == again.stdout
-    assert charged(own) == [("alice", "groups-1", 1.0)]
+        for block in blocks:
+            command = [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)]
+            first, again = (
+                subprocess.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False)
+                for _ in range(2)
+            )
+            assert (first.returncode, first.stderr) == (0, "")
+            assert first.stdout == again.stdout
+    names = ("odds", "deciles", "stages", "means")
+    assert charged(own) == [("alice", "groups-1", 1.0), *(("alice", name, 0.5) for name in names)]
+
+
+def test_what_practice_asks_is_told_by_ordinary_requests_that_cost_their_epsilon(own: Path) -> None:
+    policy = tomllib.loads((own / "policy.toml").read_text())
+    policy["audit"]["metrics"] = ["sp", "eo", "fpr"]
+    (own / "policy.toml").write_text(tomli_w.dumps(policy))
+    table = pd.read_csv(own / "applicants.csv")
+    years, men = table["experience"], table["sex"] == "m"
+    chosen, stages = years > 6, np.where(years > 8, "senior", "junior")
+    with serving(own) as running, running.client() as audits:
+        four = [f"{name}_rate" for name in ("selection", "true_positive", "false_positive")]
+        counts = audits.count_by_group(chosen, "sex", 0.5, measures=four)
+        f, m = counts.practice(reference="m")
+        odds = {value: (who & chosen).sum() / (who & ~chosen).sum() for value, who in (("f", ~men), ("m", men))}
+        assert f["selection_rate_odds_ratio"] == pytest.approx(odds["f"] / odds["m"], rel=0.2)
+        assert m["selection_rate_odds_ratio"] == 1
+        rates = [chosen[men & (table["hired"] == label)].mean() for label in (1, 0)]
+        assert m["balanced_accuracy"] == pytest.approx((rates[0] + 1 - rates[1]) / 2, abs=0.03)
+        bands = audits.by_quantile(years, "sex", 0.5, quantiles=10, labels=True)
+        assert bands.counts.models == 9
+        for record in bands.records():
+            who = men == (record["sex"] == "m")
+            assert record["selection_rate"] == pytest.approx((years[who] >= record["threshold"]).mean(), abs=0.1)
+        for record in bands.calibration()[-2:]:
+            who = (men == (record["sex"] == "m")) & (years >= record["from"])
+            assert record["positives"] == pytest.approx(table["hired"][who].mean(), abs=0.25)
+        found = audits.by_segment(chosen, stages, "sex", 0.5)
+        assert {record["selection_rate"] for record in found.records() if record["segment"] == "senior"} == {1.0}
+        assert found.common_odds_ratio(reference="m")[1]["common_odds_ratio"] == pytest.approx(1)
+        with pytest.raises(ValueError, match="not one for each"):
+            audits.by_segment(chosen, stages[1:], "sex", 0.5)
+        assert refusal(lambda: audits.by_quantile(years, "sex", 0.5, quantiles=40))[0] == "QUERIES_OUT_OF_RANGE"
+        with running.client("bob") as bob:
+            f, m = bob.standardised_difference(years, "sex", 0.5, bounds=(0, 20), reference="m")
+        apart = (years[~men].mean() - years[men].mean()) / years.clip(0, 20).std(ddof=0)
+        assert f["standardised_difference"] == pytest.approx(apart, abs=0.05)
+        assert (m["standardised_difference"], f["mean"]) == (0, pytest.approx(years[~men].mean(), abs=0.2))
+    assert [(who, cost) for who, _, cost in charged(own)] == [*[("alice", 0.5)] * 3, ("bob", 0.5)]
 
 
 def test_two_developers_get_rates_whose_intervals_hold_the_exact_ones(own: Path) -> None:

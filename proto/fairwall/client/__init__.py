@@ -3,6 +3,7 @@
 from fairwall.client.audit_client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
+from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.sanitised import Released, ReleaseTerms
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "AuditRefused",
     "AuditUnavailable",
     "ByGroup",
+    "ByQuantile",
+    "BySegment",
     "ExpectedError",
     "GroupTerms",
     "ReleaseTerms",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import grpc
 
-from fairwall.client import by_group, gaps, rows, sanitised
+from fairwall.client import by_group, gaps, practice, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
+from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.predictions import Batch, opened
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
@@ -417,6 +418,92 @@ class AuditClient:
         )
         self._check_rows(digest, bought.rows_compared)
         return bought
+
+    def by_quantile(
+        self,
+        scores: Any,
+        by: str | Sequence[str],
+        epsilon: float,
+        *,
+        quantiles: int = 20,
+        labels: bool = False,
+        **asked: Any,
+    ) -> ByQuantile:
+        """Buy selection rates and impact ratios by group at every quantile of a score; one epsilon for all of them.
+
+        Parameters
+        ----------
+        scores : array_like, shape (people,)
+            Of any scale. Thresholds are the quantiles of these, which are public; who has at least as much is selected.
+        by, epsilon, asked : as of `count_by_group`, but for measures.
+        quantiles : int
+            How many parts of the people; a threshold between two is a model of the request, and counts as one.
+        labels : bool
+            To ask for true and false positive rates as well, and so for calibration.
+
+        Raises
+        ------
+        ValueError, ImportError, AuditRefused, AuditUnavailable
+            As of `count_by_group`.
+        """
+        return practice.by_quantile(self.count_by_group, scores, by, epsilon, quantiles, asked, labels=labels)
+
+    def by_segment(
+        self, decisions: Any, segments: Sequence[object], by: str | Sequence[str], epsilon: float, **asked: Any
+    ) -> BySegment:
+        """Buy selection rates by group within segments, and the odds ratio that these have in common.
+
+        Parameters
+        ----------
+        decisions : array_like, shape (people,)
+            0 or 1.
+        segments : sequence, shape (people,)
+            Each person's segment, in the order of the decisions: public, such as a column that the model is told. Each
+            segment is two models of the request.
+        by, epsilon, asked : as of `count_by_group`, but for measures.
+
+        Raises
+        ------
+        ValueError, ImportError, AuditRefused, AuditUnavailable
+            As of `count_by_group`.
+        """
+        return practice.by_segment(self.count_by_group, decisions, segments, by, epsilon, asked)
+
+    def standardised_difference(
+        self,
+        values: Any,
+        by: str | Sequence[str],
+        epsilon: float,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        reference: str | Sequence[str] | None = None,
+        **asked: Any,
+    ) -> list[dict[str, Any]]:
+        """Buy mean scores or prices by group, and how far they are apart in standard deviations.
+
+        Parameters
+        ----------
+        values : array_like, shape (people,)
+            Scores or prices.
+        by, epsilon, asked : as of `count_by_group`, but for measures.
+        bounds : tuple of float
+            What values are clipped to: public, such as a policy's least and highest price. Noise is as large as
+            their distance.
+        reference : as of `fairwall.client.by_group.ByGroup.practice`, the largest mean by default.
+
+        Returns
+        -------
+        list of dict
+            One record for each group: ``mean``, in the unit of the values, and ``standardised_difference``, the group's
+            mean less the reference's over the standard deviation of all people's clipped values; each with ``_low`` and
+            ``_high``, as of `ByGroup.frame`.
+
+        Raises
+        ------
+        ValueError, ImportError, AuditRefused, AuditUnavailable
+            As of `count_by_group`.
+        """
+        return practice.standardised_differences(self.count_by_group, values, by, epsilon, bounds, reference, asked)
 
     def release_terms(self) -> ReleaseTerms:
         """Ask what attributes may be bought, and what is left of their budget. Costs nothing.

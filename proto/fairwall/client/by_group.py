@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,15 @@ from fairwall.laws.group_tables import (
     share_of_rows,
     sizes,
     worst_pair,
+)
+from fairwall.laws.practice import (
+    Counts,
+    Estimate,
+    balanced_accuracy,
+    counts_of_rows,
+    counts_of_tables,
+    odds_ratio,
+    treatment_equality,
 )
 from fairwall.rpc import arrays, channel, chunks
 from fairwall.wire.audits import ID_DIGITS, by_group_digest
@@ -139,7 +148,7 @@ class ByGroup:
 
     def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Give one record for each model and group, with plain names and numbers; see `frame`."""
-        return [record for model in range(self.models) for record in self._records_of(model, self._joined(over))]
+        return [record for model in range(self.models) for record in self._records_of(model, self.joined(over))]
 
     def frame(self, over: Sequence[str] | None = None) -> pd.DataFrame:
         """Give one row for each group, or for each model and group where there are several models.
@@ -182,18 +191,18 @@ class ByGroup:
 
     def share(self, measure: str, model: int = 0, over: Sequence[str] | None = None) -> Share:
         """Give a measure of a model as released, for statistics of your own."""
-        joined = self._joined(over)
+        joined = self.joined(over)
         return merged_share(self._share(measure, model), joined.groups, len(joined.values))
 
     def worst_pair(
         self, measure: str, model: int = 0, over: Sequence[str] | None = None
     ) -> tuple[tuple[str, ...], tuple[str, ...], Pair] | None:
         """Give the groups with the largest and the smallest rate, and how they compare; None where too few are left."""
-        joined = self._joined(over)
+        joined = self.joined(over)
         pair = worst_pair(self.share(measure, model, over), joined.compared)
         return None if pair is None else (joined.values[pair.most], joined.values[pair.least], pair)
 
-    def _records_of(self, model: int, joined: _Joined) -> Iterator[dict[str, Any]]:
+    def _records_of(self, model: int, joined: Joined) -> Iterator[dict[str, Any]]:
         columns: dict[str, NDArray[Any]] = {
             "people": joined.people[0],
             "people_low": joined.people[1],
@@ -208,9 +217,7 @@ class ByGroup:
             columns |= {f"{measure}_{name}": column for name, column in vars(found).items()}
             if measure in _TESTED:
                 columns[f"{measure}_p_value"] = p_values(share)
-        for place, values in enumerate(joined.values):
-            numbers = {name: column[place].item() for name, column in columns.items()}
-            yield {"model": model, **dict(zip(joined.over, values, strict=True)), **numbers}
+        yield from ({"model": model, **record} for record in joined.records(columns))
 
     def _over(self, over: Sequence[str] | None) -> tuple[str, ...]:
         kept = self.by if over is None else tuple(name for name in self.by if name in over)
@@ -218,7 +225,83 @@ class ByGroup:
             raise ValueError(f"groups can be made of some of {', '.join(self.by)} alone")
         return kept
 
-    def _joined(self, over: Sequence[str] | None) -> _Joined:
+    def counts(self, asked: Sequence[tuple[str, int]], over: Sequence[str] | None = None) -> Counts:
+        """Give, for each measure but the mean score of each model, whom it looks at and who of these is a hit.
+
+        Returns
+        -------
+        Counts
+            Of shape (2 * asked, groups), people and hits by turns, with the noise of all of them together.
+
+        Raises
+        ------
+        ValueError
+            For a measure that was not asked for.
+        """
+        for measure, _ in asked:
+            if measure not in self.measures:
+                raise ValueError(f"this needs {measure}, which was not asked for: {', '.join(self.measures)} were")
+        joined = self.joined(over)
+        if self._parts:
+            places = [model * len(self.measures) + self.measures.index(measure) for measure, model in asked]
+            return counts_of_rows(self._parts, places).joined(joined.groups, len(joined.values))
+        found, order = [], list[int]()
+        for table in self.release.tables:
+            own = [place for place, (_, model) in enumerate(asked) if model in table.models]
+            looked, hits = _numbers(table.base), _numbers(table.hits)
+            rows = [self._row(table, *asked[place]) for place in own]
+            if rows:
+                weights = np.stack([looked[rows], hits[rows]], axis=1).reshape(2 * len(rows), -1).astype(np.float64)
+                found.append((self._tables[table.models[0]], weights))
+                order += [2 * place + side for place in own for side in (0, 1)]
+        counts = counts_of_tables(found).joined(joined.groups, len(joined.values))
+        return counts.combined(np.eye(len(order))[np.argsort(order)])
+
+    def practice(
+        self, over: Sequence[str] | None = None, reference: str | Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Give what practice asks for besides rates, one record for each model and group; it costs nothing.
+
+        Parameters
+        ----------
+        over : as of `frame`.
+        reference : str or sequence of str, optional
+            The values of the group whose odds the others' are divided by; by default those of the group that is
+            estimated to have the largest rate.
+
+        Returns
+        -------
+        list of dict
+            With true and false positive rates ``balanced_accuracy``, (TPR + 1 - FPR) / 2, in [0, 1], and
+            ``treatment_equality``, false negatives over false positives, from 0 to infinity; with selection or true
+            positive rates m ``m_odds_ratio``, from 0 to infinity. All have the ends of an interval, ``_low`` and
+            ``_high``, as of `frame`; NaN is not defined, or not compared (`fairwall.laws.practice`).
+
+        Raises
+        ------
+        ValueError
+            If none of these was asked for, or there is no such group.
+        """
+        of_odds = [name for name in ("selection_rate", "true_positive_rate") if name in self.measures]
+        both = [name for name in ("true_positive_rate", "false_positive_rate") if name in self.measures]
+        if not of_odds:
+            raise ValueError("this needs selection_rate or true_positive_rate, which were not asked for")
+        joined, records = self.joined(over), list[dict[str, Any]]()
+        for model in range(self.models):
+            columns: dict[str, NDArray[Any]] = {"compared": joined.compared}
+            if len(both) == 2:
+                four = self.counts([(name, model) for name in both], over)
+                columns |= told("balanced_accuracy", balanced_accuracy(four))
+                columns |= told("treatment_equality", treatment_equality(four))
+            for name in of_odds:
+                two = self.counts([(name, model)], over).combined(np.array([[0.0, 1.0], [1.0, -1.0]]))
+                place = joined.reference(two.share(0, 1).estimate, reference)
+                columns |= joined.beside(f"{name}_odds_ratio", place, partial(odds_ratio, two))
+            records += [{"model": model, **record} for record in joined.records(columns)]
+        return records
+
+    def joined(self, over: Sequence[str] | None = None) -> Joined:
+        """Join groups to those of some attributes, as of `frame`."""
         kept = self._over(over)
         places = [self.by.index(name) for name in kept]
         parts = [tuple(group[place] for place in places) for group in self.groups]
@@ -227,7 +310,7 @@ class ByGroup:
         people = sizes(self._parts or list(dict.fromkeys(self._tables.values())), numbers, len(values))
         total = sum(part.counts[0].sum() for part in self._parts) or self._tables[0].counts.sum()
         known = np.array([UNKNOWN not in value for value in values])
-        return _Joined(kept, values, numbers, people, known & (people[0] >= max(self.least_share * total, 1)))
+        return Joined(kept, values, numbers, people, known & (people[0] >= max(self.least_share * total, 1)))
 
     @cached_property
     def _tables(self) -> dict[int, Table]:
@@ -258,14 +341,18 @@ class ByGroup:
             told = self.release.sums
             sums, total = _numbers(told.sums)[model], float(_numbers(told.totals)[model])
             return table.mean(sums, told.rate, told.people, total)
-        counted = [each for each in self.measures if each != "mean_score"]
         (of,) = (each for each in self.release.tables if model in each.models)
-        row = list(of.models).index(model) * len(counted) + counted.index(measure)
+        row = self._row(of, measure, model)
         return table.share(_numbers(of.base)[row] == 1, _numbers(of.hits)[row] == 1)
+
+    def _row(self, table: wire.GroupTable, measure: str, model: int) -> int:
+        """Say where a table has a measure of one of its models."""
+        counted = [each for each in self.measures if each != "mean_score"]
+        return list(table.models).index(model) * len(counted) + counted.index(measure)
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class Joined:
     """Groups of some attributes: their values, which of the released groups each is made of, how many people it has."""
 
     over: tuple[str, ...]
@@ -273,6 +360,40 @@ class _Joined:
     groups: NDArray[np.intp]
     people: tuple[NDArray[np.float64], ...]
     compared: NDArray[np.bool_]
+
+    def records(self, columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
+        """Give one record for each group, with plain names and numbers."""
+        return [
+            {
+                **dict(zip(self.over, values, strict=True)),
+                **{name: column[place].item() for name, column in columns.items()},
+            }
+            for place, values in enumerate(self.values)
+        ]
+
+    def reference(self, rates: NDArray[np.float64], named: str | Sequence[str] | None) -> int | None:
+        """Find the group of these values, by default that of the largest rate; None where none can be compared."""
+        if named is not None:
+            values = (named,) if isinstance(named, str) else tuple(named)
+            if values not in self.values:
+                raise ValueError(f"reference: no group has these values of {', '.join(self.over)}")
+            return self.values.index(values)
+        chosen = np.where(self.compared & ~np.isnan(rates), rates, -np.inf)
+        return int(chosen.argmax()) if np.isfinite(chosen).any() else None
+
+    def beside(
+        self, name: str, reference: int | None, found: Callable[[int], Estimate]
+    ) -> dict[str, NDArray[np.float64]]:
+        """Name the columns of a comparison with one group; NaN for whoever is not compared."""
+        if reference is None:
+            return dict.fromkeys((name, f"{name}_low", f"{name}_high"), np.full(len(self.values), np.nan))
+        columns = told(name, found(reference))
+        return {each: np.where(self.compared, column, np.nan) for each, column in columns.items()}
+
+
+def told(name: str, found: Estimate) -> dict[str, NDArray[np.float64]]:
+    """Name the columns of an estimate and its interval."""
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 class Groups(GroupServiceStub):

@@ -123,13 +123,13 @@ class Ball:
         limits = reach * sizes.astype(np.float64)
         return _spread(self.groups) * float(likely @ (limits * (limits + 1)))
 
-    def simulated(self, generator: np.random.Generator, draws: int, reach: int) -> NDArray[np.int64]:
-        """Simulate noise of the people's row and of one of this reach, shape (2, draws, groups): for who reads."""
+    def simulated(self, generator: np.random.Generator, draws: int, *reaches: int) -> NDArray[np.int64]:
+        """Simulate noise of the people's row and of others of these reaches, shape (1 + reaches, draws, groups)."""
         if math.isinf(self.rate):
-            return np.zeros((2, draws, self.groups), np.int64)
+            return np.zeros((1 + len(reaches), draws, self.groups), np.int64)
         sizes, likely = self.sizes()
         drawn = generator.choice(sizes, draws, p=likely)
-        return np.stack([_even(generator, drawn * limit, self.groups) for limit in (1, reach)])
+        return np.stack([_even(generator, drawn * limit, self.groups) for limit in (1, *reaches)])
 
 
 def points(limit: int, groups: int) -> int:

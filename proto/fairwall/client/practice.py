@@ -1,0 +1,232 @@
+"""What practice asks by group beyond rates: each question is models of one ordinary request of counts by group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.client.by_group import ByGroup, require_pandas, told
+from fairwall.client.predictions import numbers
+from fairwall.laws.group_tables import compared
+from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
+
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
+Count = Callable[..., ByGroup]
+"""`AuditClient.count_by_group`."""
+
+
+@dataclass(frozen=True)
+class ByQuantile:
+    """Selection rates by group at quantiles of a score.
+
+    Parameters
+    ----------
+    counts : ByGroup
+        What was bought: a model for each threshold.
+    thresholds : tuple of float
+        Who has at least as much is selected; in their order.
+    quantiles : tuple of float
+        Which share of the people is below each.
+    """
+
+    counts: ByGroup
+    thresholds: tuple[float, ...] = field(repr=False)
+    quantiles: tuple[float, ...]
+
+    def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Give a record for each threshold and group: `ByGroup.records`, and the ``quantile`` and ``threshold``.
+
+        ``selection_rate_ratio`` is the adverse impact ratio of who is at or above the quantile: the group's selection
+        rate over the most favoured group's, in [0, 1] (29 CFR 1607.4(D)).
+        """
+        found = self.counts.records(over)
+        return [
+            {
+                "quantile": self.quantiles[record["model"]],
+                "threshold": self.thresholds[record["model"]],
+                **{name: value for name, value in record.items() if name != "model"},
+            }
+            for record in found
+        ]
+
+    def calibration(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Give a record for each band of scores and group: which share has the label 1, in [0, 1].
+
+        A band is from a threshold, ``from``, up to the next one, ``below``. ``positives`` is positives / people of the
+        band, with an interval, ``_low`` and ``_high``, as of `ByGroup.frame` (calibration within groups: Kleinberg,
+        Mullainathan and Raghavan 2017). Of a calibrated score it lies in the band, for each group.
+
+        Raises
+        ------
+        ValueError
+            If it was asked without ``labels=True``.
+        """
+        bands, joined = len(self.thresholds) + 1, self.counts.joined(over)
+        asked = [
+            (measure, model)
+            for measure in ("true_positive_rate", "false_positive_rate")
+            for model in range(len(self.thresholds))
+        ]
+        # Rows are people and hits by turns: everybody of a label, and then who is above each threshold.
+        steps = np.zeros((bands, 2 * (bands - 1)))
+        steps[0, 0] = 1
+        steps[np.arange(1, bands), 2 * np.arange(bands - 1) + 1] = 1
+        steps[:-1] -= steps[1:] * (np.arange(steps.shape[1]) % 2)
+        both = self.counts.counts(asked, over).combined(np.kron(np.eye(2), steps))
+        ends = [-math.inf, *self.thresholds, math.inf]
+        records = []
+        for band in range(bands):
+            share = both.share(band, bands + band)
+            columns = told("positives", Estimate(share.estimate, *share.interval()))
+            band_of = {"from": ends[band], "below": ends[band + 1]}
+            records += [{**band_of, **record} for record in joined.records(columns)]
+        return records
+
+
+@dataclass(frozen=True)
+class BySegment:
+    """Selection rates by group within public segments, the control features of Fairlearn's `MetricFrame`.
+
+    Parameters
+    ----------
+    counts : ByGroup
+        What was bought: for each segment a model of who is selected there, and then one of who is not.
+    segments : tuple of str
+    """
+
+    counts: ByGroup
+    segments: tuple[str, ...]
+
+    def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Give a record for each segment and group: the selection rate there, and how groups compare.
+
+        Columns are ``segment``, and those of selection rates as of `ByGroup.frame`.
+        """
+        joined, both = self.counts.joined(over), self._counts(over)
+        records = []
+        for place, segment in enumerate(self.segments):
+            share = both.share(place, len(self.segments) + place)
+            columns = told("selection_rate", Estimate(share.estimate, *share.interval()))
+            beside = compared(share, joined.compared)
+            columns |= {f"selection_rate_{name}": column for name, column in vars(beside).items()}
+            records += [{"segment": segment, **record} for record in joined.records(columns)]
+        return records
+
+    def common_odds_ratio(
+        self, over: Sequence[str] | None = None, reference: str | Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Give a record for each group: the odds ratio of selection that segments have in common.
+
+        It is ``common_odds_ratio``, sum(a d / n) / sum(b c / n) over segments, from 0 to infinity (Mantel and Haenszel
+        1959), with ``_low`` and ``_high``; see `fairwall.laws.practice.common_odds_ratio`. The reference is as of
+        `ByGroup.practice`.
+        """
+        joined, both = self.counts.joined(over), self._counts(over)
+        sizes = both.combined(np.kron(np.eye(2), np.ones(len(self.segments))))
+        place = joined.reference(sizes.share(0, 1).estimate, reference)
+        return joined.records(
+            {"compared": joined.compared}
+            | joined.beside("common_odds_ratio", place, lambda other: common_odds_ratio(both, other))
+        )
+
+    def _counts(self, over: Sequence[str] | None) -> Counts:
+        models = 2 * len(self.segments)
+        found = self.counts.counts([("selection_rate", model) for model in range(models)], over)
+        return found.combined(np.eye(2 * models)[1::2])
+
+
+def by_quantile(
+    count: Count, scores: Any, by: Any, epsilon: float, quantiles: int, asked: Mapping[str, Any], *, labels: bool
+) -> ByQuantile:
+    """Buy counts at quantiles of a score; see `AuditClient.by_quantile`."""
+    values = _one(scores)
+    if quantiles < 2:
+        raise ValueError(f"quantiles must be at least 2, not {quantiles}")
+    ends = np.unique(np.quantile(values, np.arange(1, quantiles) / quantiles))
+    thresholds = ends[ends > values.min()]
+    if not len(thresholds):
+        raise ValueError("scores: all quantiles are the least score, and no threshold parts the people")
+    above = values >= thresholds[:, np.newaxis]
+    measures = ("selection_rate", *(("true_positive_rate", "false_positive_rate") if labels else ()))
+    bought = count(_labelled(scores, above), by, epsilon, measures=measures, **asked)
+    return ByQuantile(bought, tuple(thresholds.tolist()), tuple((1 - above.mean(axis=1)).tolist()))
+
+
+def by_segment(
+    count: Count, decisions: Any, segments: Any, by: Any, epsilon: float, asked: Mapping[str, Any]
+) -> BySegment:
+    """Buy counts by segment; see `AuditClient.by_segment`."""
+    values, column = _one(decisions), np.asarray(segments, dtype=object)
+    if not np.isin(values, (0, 1)).all():
+        raise ValueError("decisions must be 0 or 1")
+    if column.shape != values.shape:
+        raise ValueError(f"segments of shape {column.shape} are not one for each of {len(values)} decisions")
+    if _is_series(decisions) and _is_series(segments) and not decisions.index.equals(segments.index):
+        raise ValueError("segments and decisions are labelled with other ids, or in another order")
+    if any(value is None or value != value for value in column):
+        raise ValueError("segments: some people have none; make one for them, such as 'none'")
+    names = np.array([str(value) for value in column])
+    every = np.unique(names)
+    inside = names == every[:, np.newaxis]
+    models = np.concatenate([inside & (values == 1), inside & (values == 0)])
+    bought = count(_labelled(decisions, models), by, epsilon, measures=("selection_rate",), **asked)
+    return BySegment(bought, tuple(every.tolist()))
+
+
+def standardised_differences(
+    count: Count,
+    values: Any,
+    by: Any,
+    epsilon: float,
+    bounds: tuple[float, float],
+    reference: str | Sequence[str] | None,
+    asked: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Buy means and compare them; see `AuditClient.standardised_difference`."""
+    low, high = bounds
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"bounds must be two numbers, the lower one first, not {bounds}")
+    given = _one(values)
+    scaled = (np.clip(given, low, high) - low) / (high - low)
+    deviation = float(scaled.std())
+    if not deviation > 0:
+        raise ValueError("values must be numbers, and differ within their bounds")
+    bought = count(_labelled(values, scaled[np.newaxis]), by, epsilon, measures=("mean_score",), **asked)
+    joined, share = bought.joined(None), bought.share("mean_score")
+    means = told("mean", Estimate(share.estimate, *share.interval()))
+    place = joined.reference(share.estimate, reference)
+    return joined.records(
+        {name: low + (high - low) * mean for name, mean in means.items()}
+        | {"compared": joined.compared}
+        | joined.beside(
+            "standardised_difference", place, lambda other: standardised_difference(share, other, deviation)
+        )
+    )
+
+
+def _one(predictions: Any) -> NDArray[Any]:
+    """Take one number a person."""
+    values = numbers(predictions)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"predictions must be of one model, and have the shape (people,), not {values.shape}")
+    if np.isnan(values.astype(np.float64)).any():
+        raise ValueError("predictions must be numbers, and none missing")
+    return values
+
+
+def _labelled(predictions: Any, models: NDArray[Any]) -> Any:
+    """Label models' columns as the Series is that they were made of."""
+    if not _is_series(predictions):
+        return models
+    return require_pandas().DataFrame(models, columns=predictions.index)
+
+
+def _is_series(given: Any) -> bool:
+    return hasattr(given, "to_frame") and hasattr(given, "index")
