@@ -225,3 +225,19 @@ def test_weights_are_refused_in_one_line(audits: AuditClient) -> None:
         with pytest.raises(ValueError, match=r"^sample_weight: everybody counts as one: .*largest weight$"):
             ask(sample_weight=np.ones(PEOPLE))
     assert audits.terms() == before
+
+
+def test_quantiles_and_segments_follow_the_ids(audits: AuditClient) -> None:
+    own = pd.DataFrame({"chosen": DECISIONS, "score": np.arange(PEOPLE) * 13.0 % 37, "place": np.arange(PEOPLE) % 2})
+    kinds = WHOLE["kind"].fillna("unknown").to_numpy()
+    of = own.assign(kind=kinds, high=own["score"] >= own["score"].median())
+    mixed = own.sample(frac=1, random_state=1)
+    within = audits.by_segment(mixed["chosen"], mixed["place"], "kind", EPSILON)
+    rates = of.groupby([of["place"].astype(str), "kind"])["chosen"].mean()
+    for record in within.records():
+        assert record["selection_rate"] == pytest.approx(rates[record["segment"], record["kind"]], abs=1e-9)
+    bands = audits.by_quantile(mixed["score"].to_numpy(), "kind", EPSILON, quantiles=2, ids=mixed.index)
+    for record in bands.records():
+        assert record["selection_rate"] == pytest.approx(of.groupby("kind")["high"].mean()[record["kind"]], abs=1e-9)
+    with pytest.raises(ValueError, match="in another order"):
+        audits.by_segment(mixed["chosen"], own["place"], "kind", EPSILON)

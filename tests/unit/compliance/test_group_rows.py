@@ -302,7 +302,7 @@ def missed(name: str, epsilon: float, draws: int, *, twin: float = 1.0) -> dict[
         assert pair is not None
         apart = exact.max() - exact.min()
         out["pair"].append(not pair.difference_low - 1e-9 <= apart <= pair.difference_high + 1e-9)
-        people_low, people_high = counts._joined(None).people[1:]
+        people_low, people_high = counts.joined().people[1:]
         out["size"].append(not people_low[group] <= sizes[group] <= people_high[group])
     return out
 

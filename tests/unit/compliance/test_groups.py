@@ -86,6 +86,9 @@ def batches(n: int) -> Iterator[tuple[tuple[str, ...], NDArray[np.float64]]]:
         yield DECISIONS, row[np.newaxis]
     yield ("selection_rate",), rng.integers(0, 2, (2, n)).astype(float)
     yield ("selection_rate", "accuracy"), np.repeat(every[-2:-1], 3, axis=0)
+    yield DECISIONS[:3], np.tri(n)[:3]  # thresholds of one score
+    within = np.arange(n) % 2 == 0  # two segments: who is selected there, and who is not
+    yield ("selection_rate",), np.array([within & (every[-2] == 1), ~within & (every[-2] == 1), within, ~within], float)
     yield SCORES, np.ones((1, n))
     yield SCORES, rng.random((2, n))
     yield ("mean_score",), np.vstack([np.zeros(n), rng.random(n)])
