@@ -33,9 +33,9 @@ from fairwall.laws.practice import (
     Counts,
     Estimate,
     balanced_accuracy,
+    common_odds_ratio,
     counts_of_rows,
     counts_of_tables,
-    odds_ratio,
     treatment_equality,
 )
 from fairwall.rpc import arrays, channel, chunks
@@ -296,7 +296,7 @@ class ByGroup:
             for name in of_odds:
                 two = self.counts([(name, model)], over).combined(np.array([[0.0, 1.0], [1.0, -1.0]]))
                 place = joined.reference(two.share(0, 1).estimate, reference)
-                columns |= joined.beside(f"{name}_odds_ratio", place, partial(odds_ratio, two))
+                columns |= joined.beside(f"{name}_odds_ratio", place, partial(common_odds_ratio, two))
             records += [{"model": model, **record} for record in joined.records(columns)]
         return records
 

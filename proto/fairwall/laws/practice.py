@@ -166,18 +166,11 @@ def treatment_equality(counts: Counts) -> Estimate:
     return Estimate(_over(*errors.estimate), _over(low, 1 - low), _over(high, 1 - high))
 
 
-def odds_ratio(counts: Counts, reference: int) -> Estimate:
-    """Return each group's odds a / b of a hit over those of the reference, a d / (b c), from 0 to infinity.
-
-    The sample odds ratio. Rows are hits and others, `counts` of shape (2, groups).
-    """
-    return common_odds_ratio(counts, reference)
-
-
 def common_odds_ratio(counts: Counts, reference: int) -> Estimate:
     r"""Return the odds ratio that segments have in common, sum(a d / n) / sum(b c / n) (Mantel and Haenszel 1959).
 
-    In each segment a and b are the group's hits and others, c and d those of the reference, and n is their sum.
+    In each segment a and b are the group's hits and others, c and d those of the reference, and n is their sum. Of one
+    segment it is the sample odds ratio, a d / (b c).
 
     Parameters
     ----------

@@ -30,7 +30,6 @@ from fairwall.laws.practice import (
     balanced_accuracy,
     common_odds_ratio,
     counts_of_tables,
-    odds_ratio,
     treatment_equality,
 )
 from tests.silent_noise import SILENT
@@ -189,7 +188,7 @@ def questions(strata: Table, of_segments: Table, reference: int) -> dict[str, Es
     return {
         "balanced accuracy": balanced_accuracy(counts_of_tables([(strata, _FOUR)])),
         "treatment equality": treatment_equality(counts_of_tables([(strata, _FOUR)])),
-        "odds ratio": odds_ratio(counts_of_tables([(strata, _TWO)]), reference),
+        "odds ratio": common_odds_ratio(counts_of_tables([(strata, _TWO)]), reference),
         "calibration": Estimate(share.estimate, *share.interval()),
         "common odds ratio": common_odds_ratio(counts_of_tables([(of_segments, np.eye(2 * SEGMENTS))]), reference),
     }
