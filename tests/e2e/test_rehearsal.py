@@ -43,6 +43,11 @@ CALLS: dict[str, Callable[[AuditClient], Any]] = {
     "group_terms": AuditClient.group_terms,
     "by_group": lambda audits: audits.by_group(DECISIONS, ("group", "region"), 0.5),
     "count_by_group": lambda audits: audits.count_by_group(DECISIONS, "region", 0.5),
+    "by_quantile": lambda audits: audits.by_quantile(np.linspace(0, 1, PEOPLE), "group", 0.5, quantiles=4),
+    "by_segment": lambda audits: audits.by_segment(DECISIONS, np.arange(PEOPLE) % 2, "group", 0.5),
+    "standardised_difference": lambda audits: audits.standardised_difference(
+        np.linspace(0, 1, PEOPLE), "group", 0.5, bounds=(0, 1)
+    ),
     "release_terms": AuditClient.release_terms,
     "release": lambda audits: audits.release(0.5),
 }
