@@ -7,12 +7,12 @@ is compared too. No protected column is among them, nor one that groups are made
 **Ids** (`data.id`): one that is in both is one person in both. Of more than `_MANY` those are compared that come first
 in an order which has nothing to do with what they say.
 
-**Rows** without ids: a row is known by its values, whatever the columns are called and in whatever order they and the
-rows are; and by all of them but one, since what another data set protects, or leaves out, is not there to compare. Only
-rows that occur once in their file count. Say that two files of n1 <= n2 people are drawn from one population in which a
-row's values have probabilities p. The share of the smaller file's people whose row occurs once in each is the sum of
-p (n2 p) exp(-(n1 + n2) p) on average, which is at most n2 / (e (n1 + n2)) < 0.37. So half of them do not agree by
-chance. Of many rows those with the smallest digests are compared.
+**Rows**: a row is known by its values, whatever the columns are called and in whatever order they and the rows are; and
+by all of them but one, since what another data set protects, or leaves out, is not there to compare; and both once more
+without the ids, which may be other ones there. Only rows that occur once in their file count. Say that two files of n1
+<= n2 people are drawn from one population in which a row's values have probabilities p. The share of the smaller file's
+people whose row occurs once in each is the sum of p (n2 p) exp(-(n1 + n2) p) on average, which is at most n2 / (e (n1 +
+n2)) < 0.37. So half of them do not agree by chance. Of many rows those with the smallest digests are compared.
 
 **Columns**: as many people, and columns that hold the same values, each as often. Files whose rows are too much alike
 to be told apart are the same people's if all columns of a name agree; others if those that agree have so many
@@ -91,7 +91,7 @@ class Traits:
     content : bytes
         The digest of the file.
     rows : tuple of _Sketch
-        Of rows by all columns, and by all but each of them.
+        Of rows by all columns, and by all but each of them; and where there are ids, of both without these.
     ids : bytes
         Digests of the ids, 8 bytes each; none where there are no ids.
     """
@@ -136,6 +136,7 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
         content = hashlib.file_digest(file, "sha256").digest()[:16]
     columns: list[_Column] = []
     hashed: list[NDArray[np.uint64]] = []
+    others: list[NDArray[np.uint64]] = []
     known, people = b"", 0
     for name, values in _read(source, hidden):
         people = len(values)
@@ -147,7 +148,10 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
             whole = hashlib.sha256(found.astype("<u8").tobytes() + counts.astype("<u8").tobytes()).digest()[:16]
             columns.append(_Column(_short(name.encode()), whole, len(found), name == ids))
             hashed.append(hashes)
-    return Traits(content, people, tuple(columns), tuple(_sketches(hashed)), known)
+            if name != ids:
+                others.append(hashes)
+    rows = (*_sketches(hashed), *(_sketches(others) if len(others) < len(hashed) else ()))
+    return Traits(content, people, tuple(columns), rows, known)
 
 
 def traits_by_ids(content: bytes, people: int, ids: Sequence[str]) -> Traits:
@@ -190,7 +194,7 @@ def _opened(sealed: bytes) -> Traits:
     for _ in range(columns):
         found.append(_Column(*_COLUMN.unpack_from(sealed, place)))
         place += _COLUMN.size
-    for _ in range(columns + 1):
+    while place < len(sealed) - size:
         share, count = _SKETCH.unpack_from(sealed, place)
         place += _SKETCH.size
         rows.append(_Sketch(share, tuple(_each(sealed[place : place + 8 * count]))))

@@ -107,6 +107,7 @@ def place(tmp_path: Path) -> Place:
 
 
 BY_ID = 'id = "id"'
+RENAMED = [f"person {i}" for i in np.random.default_rng(9).permutation(PEOPLE)]
 WHITE, BLACK, SEX = ("race", "White"), ("race", "Black"), ("sex", "m")
 SAME: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, str], str, str]] = {
     "one race, then another": (lambda t: t, BLACK, "", ""),
@@ -132,6 +133,26 @@ SAME: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, str], s
     "most of them": (lambda t: t[: PEOPLE * 2 // 3], BLACK, "", ""),
     "more of them": (lambda t: pd.concat([t, table(1, 100)], ignore_index=True), SEX, "", ""),
     "numbers of fewer digits": (lambda t: t.astype({"income": "float32"}), SEX, "", ""),
+    "half of them": (lambda t: t.sample(PEOPLE // 2, random_state=2, ignore_index=True), SEX, "", ""),
+    "half of them, by other names": (
+        lambda t: t.sample(PEOPLE // 2, random_state=3).rename(columns={"income": "x", "age": "y"})[
+            ["y", "repaid", "sex", "x", "race", "id"]
+        ],
+        BLACK,
+        "",
+        "",
+    ),
+    "ids renamed": (lambda t: t.assign(id=RENAMED), SEX, BY_ID, BY_ID),
+    "ids renamed and shuffled": (
+        lambda t: t.assign(id=RENAMED).sample(frac=1, random_state=4),
+        BLACK,
+        BY_ID,
+        BY_ID,
+    ),
+    "ids renamed, of two thirds": (lambda t: t.assign(id=RENAMED)[: PEOPLE * 2 // 3], SEX, BY_ID, BY_ID),
+    "ids left out": (lambda t: t.drop(columns="id"), WHITE, BY_ID, ""),
+    "the other column left out": (lambda t: t.drop(columns="race"), SEX, "", ""),
+    "in a file of many others": (lambda t: pd.concat([table(1, 3000), t], ignore_index=True), SEX, "", ""),
 }
 
 
@@ -202,6 +223,24 @@ OTHERS: dict[str, tuple[pd.DataFrame, pd.DataFrame, str]] = {
 def test_other_people_are_served_beside_them(place: Place, way: str) -> None:
     one, other, ids = OTHERS[way]
     assert place.serve("loans", one, *WHITE, ids).serve("again", other, *WHITE, ids).start() == ""
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("columns", [["race", "sex", "repaid", "income", "age"], ["race", "repaid", "age"]])
+def test_samples_that_share_few_people_are_others(tmp_path: Path, columns: list[str]) -> None:
+    """200 pairs of one population, of unequal sizes, that have up to 10% of the smaller one's people in common."""
+    population, draw, found = table(7, 40_000), np.random.default_rng(8), []
+    for _ in range(200):
+        sizes = draw.integers(200, 3000, 2)
+        common = int(draw.uniform(0, 0.1) * sizes.min())
+        people = draw.permutation(len(population))[: sizes.sum() - common]
+        traits = []
+        for name, rows in (("one", people[: sizes[0]]), ("other", people[sizes[0] - common :])):
+            path = tmp_path / f"{name}.csv"
+            population.iloc[rows][columns].to_csv(path, index=False)
+            traits.append(same_people.traits_of(path, {"race", "sex"}).sealed(b"k"))
+        found.append(same_people.shared(*traits))
+    assert set(found) == {""}
 
 
 def test_what_is_compared_depends_on_nothing_protected(tmp_path: Path) -> None:
