@@ -158,7 +158,7 @@ def _calls(account: _Told, law: _Told) -> Iterator[str]:
 
 
 def _request(table: _Table | None) -> str:
-    return f"{table.request['developer']}/{table.request['request']}" if table else "not here"
+    return rates.asker(table.request) if table else "not here"
 
 
 def _pairs(table: _Table | None) -> Sequence[_Told]:

@@ -27,6 +27,8 @@ REQUESTS_MAX = 12
 _IN_SHORT = 3
 """So many of them stand at the top."""
 
+_ID_MAX = 24
+
 _SURE = 0.95
 
 _COLUMNS = ("people", "rate", "difference", "ratio")
@@ -119,7 +121,7 @@ def table_of(account: _Told) -> bytes:
 def findings(account: _Told) -> list[str]:
     """Say what the last requests found of who is selected how often: the four-fifths rule's question."""
     return [
-        f"{request['developer']}/{request['request']}, {called(measure)} by {named(over)}: {said}"
+        f"{asker(request)}, {called(measure)} by {named(over)}: {said}"
         for request, over, measure in asked(account, _IN_SHORT)
         if measure in ("selection_rate", "scoring_rate")
         for said in _verdicts(of(request["worst"], over, measure), 1)
@@ -161,7 +163,7 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
         ),
         keys=2 if several else 1,
     )
-    heading = f"{called(measure).capitalize()} by {named(over)}: {request['developer']}/{request['request']}"
+    heading = f"{called(measure).capitalize()} by {named(over)}: {asker(request)}"
     drawn = figures.ratios(f"ratios-{place}", heading, rows) if len(rows) <= figures.ANSWERS_MAX else None
     return Section(
         f"rates-{place}",
@@ -234,3 +236,9 @@ def _probability(value: float | None) -> str:
     if value is None:
         return MISSING
     return "more than 99%" if value > 0.99 else "less than 1%" if value < 0.01 else f"{value:.0%}"
+
+
+def asker(request: _Told) -> str:
+    """Name a request: who asked, and by what id, of which a long one, such as no person chooses, is cut."""
+    name = request["request"]
+    return f"{request['developer']}/{name if len(name) <= _ID_MAX else name[: _ID_MAX // 2] + '…'}"
