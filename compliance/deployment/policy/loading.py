@@ -274,15 +274,20 @@ def _grouped(data: DataSection, name: str, tables: Sequence[pa.Table], outcomes:
     if not data.groups:
         return None
     listed = tuple(Attribute(*each) for each in data.groups.items())
-    codes = [_group_codes(each, _filled(data, name, own, each.name)) for each, own in zip(listed, tables, strict=True)]
-    labels = _filled(data, name, outcomes, data.label)
+    # Whose value is missing is unknown where that is listed, whatever gaps take such people for.
+    filled = [{} if UNKNOWN in each.values else data.impute for each in listed]
+    codes = [
+        _group_codes(each, _filled(name, own, each.name, by))
+        for each, own, by in zip(listed, tables, filled, strict=True)
+    ]
+    labels = _filled(name, outcomes, data.label, data.impute)
     of_label = np.where(labels.missing(), NO_LABEL, labels.having(data.positive)).astype(np.uint8)
     return Grouped(listed, np.stack(codes), of_label)
 
 
-def _filled(data: DataSection, name: str, table: pa.Table, column: str) -> table_columns.Categories:
+def _filled(name: str, table: pa.Table, column: str, impute: Mapping[str, str]) -> table_columns.Categories:
     """Take a column of a table, with what stands for no value if the policy says so."""
-    return table_columns.Categories.of(table_columns.Column.of(name, column, table)).filled(data.impute.get(column))
+    return table_columns.Categories.of(table_columns.Column.of(name, column, table)).filled(impute.get(column))
 
 
 def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:

@@ -753,7 +753,10 @@ def test_everybody_is_in_a_group_also_whom_audits_leave_out(tmp_path: Path, valu
     filled = {"group": "b", "repaid": "0"}
     _, _, grouped = load(with_rows(tmp_path, values, rows_of(**LACKING), impute=filled, groups=listed))
     assert grouped is not None
-    assert (grouped.codes[0, [1, 7]].tolist(), grouped.labels[[2, 7]].tolist()) == ([1, 1], [0, 0])
+    assert (grouped.codes[0, [1, 7]].tolist(), grouped.labels[[2, 7]].tolist()) == ([2, 2], [0, 0]), "still unknown"
+    _, _, grouped = load(with_rows(tmp_path, values, rows_of(**LACKING), impute=filled, groups={"group": ["a", "b"]}))
+    assert grouped is not None
+    assert grouped.codes[0, [1, 7]].tolist() == [1, 1]
 
 
 def test_what_is_imputed_must_occur(tmp_path: Path, values: Values) -> None:
