@@ -50,6 +50,8 @@ ATTRIBUTES = {
     "acs-coverage": {"race": "RAC1P", "sex": "SEX"},
 }
 """What each table calls its protected columns."""
+HEAD = "table         by           people   least  ratio 90%        away   below  right   held   "
+"""Then right, held and wrong of 100, at each epsilon."""
 WAYS = (("sex",), ("race",), ("race", "sex"))
 INK = "--ink: #1b1b1b; --soft: #565656; --grid: #e4e4e4; --faint: #bdbdbd; --card: #fff; background: #fff"
 """The colours that a page would give the figure."""
@@ -211,19 +213,16 @@ def main() -> None:
     for source in asked.table:
         if source.partition(":")[0] not in ATTRIBUTES.keys() - SHIPPED.keys():
             parser.error(f"--table {source}: not one of lsac:PATH, acs-coverage:PATH")
-    print(
-        "table         by           people  least   ratio, 90%      away  below  right   held   right/held/wrong of 100"
-    )
-    print(" " * 84 + " ".join(f"{f'at {epsilon:g}':>9}" for epsilon in EPSILONS))
-    cells = []
     try:
-        for source in (*SHIPPED, *asked.table):
-            for world in worlds(source):
-                for people in (size for size in asked.sizes if size <= len(world.accepted)):
-                    cells.append(drawn(world, people, asked.draws))
-                    print(line(cells[-1]), flush=True)
+        there = [world for source in (*SHIPPED, *asked.table) for world in worlds(source)]
     except DataError as error:
         parser.error(str(error))
+    print(HEAD + " ".join(f"{epsilon:>9g}" for epsilon in EPSILONS))
+    cells = []
+    for world in there:
+        for people in (size for size in asked.sizes if size <= len(world.accepted)):
+            cells.append(drawn(world, people, asked.draws))
+            print(line(cells[-1]), flush=True)
     if missing := ATTRIBUTES.keys() - {cell.world.table for cell in cells}:
         print(f"Not looked at, for want of --table: {', '.join(sorted(missing))}")
     if asked.figure:
