@@ -173,9 +173,9 @@ def _answer(
 
 def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
     """Say what a developer's budget gives away, and the data set's; None in a game."""
-    told = case.budget_exposure
-    if told is None:
+    if case.budget_exposure is None:
         return None
+    told = case.budget_exposure()
     revealed, together = (None if math.isnan(each) else each for each in (told.revealed[developer], told.together))
     kept = [audit.KeptBudget(revealed=revealed, epsilon=epsilon) for revealed, epsilon in told.kept.items()]
     return audit.BudgetTerms(revealed=revealed, revealed_together=together, revealed_most=told.most, kept=kept)

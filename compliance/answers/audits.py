@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -81,8 +81,8 @@ class Case:
         Which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
     answers_a_day : mapping of str to int
         How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
-    budget_exposure : BudgetExposure or None
-        What whole budgets give away. None in a game.
+    budget_exposure : callable or None
+        Says what whole budgets give away, once that is worked out. None in a game.
     protected : str
         The column that groups are of; empty in a game, and where people stay in an engine.
     others : mapping of str to Case
@@ -115,7 +115,7 @@ class Case:
     shares: Shares = DEFAULT_SHARES
     rows: Rows | None = None
     answers_a_day: Mapping[str, int] = field(default_factory=dict)
-    budget_exposure: BudgetExposure | None = None
+    budget_exposure: Callable[[], BudgetExposure] | None = field(default=None, repr=False)
     tables: Tables | None = None
     protected: str = ""
     others: Mapping[str, Case] = field(default_factory=dict)

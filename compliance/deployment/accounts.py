@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 
 from compliance.answers.accounts import Accounts
@@ -10,18 +11,18 @@ from compliance.answers.audits import Case
 from compliance.answers.groups import GroupCase
 from compliance.answers.releases import Release
 from compliance.deployment.policy.loading import Data
-from compliance.deployment.worth import budget_exposure
+from compliance.deployment.worth import later
 from compliance.ledger import Ledger
 
 
-def opened(data: Sequence[Data], ledger: Ledger) -> Accounts:
-    """Open every data set, each kind of account by what requests call the data."""
-    audits = {each.policy.data_name: _case(each, ledger) for each in data}
+def opened(data: Sequence[Data], ledger: Ledger, work: Executor) -> Accounts:
+    """Open every data set, each kind of account by what requests call the data; what `later` finds out comes later."""
+    audits = {each.policy.data_name: _case(each, ledger, work) for each in data}
     releases = {each.policy.data_name: _release(each, ledger) for each in data if each.released is not None}
     return Accounts(audits, _grouped(data, audits), dict(releases))
 
 
-def _case(data: Data, ledger: Ledger) -> Case:
+def _case(data: Data, ledger: Ledger, work: Executor) -> Case:
     """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
     policy, key = data.policy, ledger.derived_key("data")
     column, *others = data.records
@@ -41,7 +42,7 @@ def _case(data: Data, ledger: Ledger) -> Case:
         developers=frozenset(policy.developers),
         shares=policy.shares,
         answers_a_day=data.answers_a_day,
-        budget_exposure=budget_exposure(policy, data.first),
+        budget_exposure=later(work, policy, data.first),
         tables=data.tables,
     )
     by = {name: data.records[name] for name in others}

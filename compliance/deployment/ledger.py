@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from compliance.deployment.policy.loading import Data, fingerprint_of_release
 from compliance.deployment.policy.schema import DeploymentSection, Policies
-from compliance.ledger import Ledger, postgres
+from compliance.ledger import Ledger, look, postgres
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.entries import Account, LedgerError, Served
 from compliance.ledger.head import load_key
@@ -17,6 +18,9 @@ from compliance.ledger.place import Place, inspect, open_seal, shown
 
 LOG = logging.getLogger(__name__)
 
+
+_ROOM = 1 << 20
+"""What is left on a disk, in bytes, on which a ledger can begin."""
 
 IN_FORCE = (
     "policy {} is in force, and this service's file is another one: bring that here, or send this service SIGHUP to "
@@ -27,6 +31,7 @@ IN_FORCE = (
 def open_ledger(policy: Policies, data: Sequence[Data]) -> Ledger:
     """Open the ledger, and put the policy in force there."""
     place = policy.deployment
+    LOG.info("checking the ledger %s", shown(place.ledger))
     if not _is_begun(place.ledger):  # nothing is begun that then could not be used
         agree(policy, data, Ledger())
         for folder in folders_of(place):
@@ -43,6 +48,27 @@ def open_ledger(policy: Policies, data: Sequence[Data]) -> Ledger:
     return ledger
 
 
+def check_ledger(policy: Policies, data: Sequence[Data]) -> None:
+    """Refuse what `open_ledger` would, and write nothing; LedgerError, LedgerUnavailable, SealError."""
+    place, key = policy.deployment, policy.deployment.credentials / "seal.key"
+    seal = open_seal(place.seal, load_key(key) if key.exists() else b"")
+    is_begun = _is_begun(place.ledger)
+    accounts, served, _ = _terms(data, seal.derived("data") if is_begun else b"")
+    look(place.ledger, seal, accounts, served, is_begun=is_begun)
+
+
+def check_folders(place: DeploymentSection) -> None:
+    """Refuse folders in which nothing can be written; LedgerError."""
+    key = place.credentials / "seal.key"
+    for folder in (*folders_of(place), *(() if key.exists() else (place.credentials,))):
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise LedgerError(f"{folder}: this user cannot write {'there' if there == folder else f'in {there}'}")
+        disk = os.statvfs(there)
+        if disk.f_bavail * disk.f_frsize < _ROOM:
+            raise LedgerError(f"{folder}: its disk is full: less than {_ROOM >> 20} MiB are left")
+
+
 def folders_of(place: DeploymentSection) -> list[Path]:
     """List the folders that hold the ledger and its head: none of what is in a database."""
     return [kept.parent for kept in (place.ledger, place.seal) if isinstance(kept, Path)]
@@ -50,7 +76,25 @@ def folders_of(place: DeploymentSection) -> list[Path]:
 
 def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
     """Set budgets and each developer's shares as the policy says, and record it; all of it, or nothing."""
-    data_key = ledger.derived_key("data")
+    accounts, served, shares = _terms(data, ledger.derived_key("data"))
+    ledger.check_budgets(accounts, served)
+    for account in accounts:
+        ledger.set_budget(account.dataset, account.neighbours, account.budget, account.data)
+    for share in shares:
+        ledger.allocate(*share)
+    for account in accounts:
+        spent = ledger.standing(account.dataset).spent
+        if spent >= account.budget.epsilon:
+            LOG.warning(
+                "%s: %g is spent, of %g: it answers repeats alone", account.dataset, spent, account.budget.epsilon
+            )
+    ledger.admit(policy.digest, served)
+
+
+def _terms(
+    data: Sequence[Data], data_key: bytes
+) -> tuple[list[Account], list[Served], list[tuple[str, str, float, float]]]:
+    """Say what a policy sets: whole budgets, what is served to whom, and each developer's epsilon and delta."""
     alone = len(data) == 1 and data[0].policy.release is None
     accounts: list[Account] = []
     served: list[Served] = []
@@ -70,18 +114,7 @@ def agree(policy: Policies, data: Sequence[Data], ledger: Ledger) -> None:
             accounts.append(Account(name, Neighbours.ATTRIBUTES, whole, bound))
             served.append(Served(name, tuple(developers)))
             shares += [(name, developer, share.release, 0.0) for developer, share in developers.items()]
-    ledger.check_budgets(accounts, served)
-    for account in accounts:
-        ledger.set_budget(account.dataset, account.neighbours, account.budget, account.data)
-    for share in shares:
-        ledger.allocate(*share)
-    for account in accounts:
-        spent = ledger.standing(account.dataset).spent
-        if spent >= account.budget.epsilon:
-            LOG.warning(
-                "%s: %g is spent, of %g: it answers repeats alone", account.dataset, spent, account.budget.epsilon
-            )
-    ledger.admit(policy.digest, served)
+    return accounts, served, shares
 
 
 def check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
@@ -100,6 +133,8 @@ def check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
         )
     if new and not empty:
         raise LedgerError(f"{ledger}: it, or its head {head}, is there: leave out --new-ledger")
+    if not begun:
+        check_folders(place)
 
 
 def _is_begun(ledger: Place) -> bool:

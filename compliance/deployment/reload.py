@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from compliance.answers.accounts import Accounts
 from compliance.answers.audit_service import AuditService
 from compliance.answers.group_service import GroupService
 from compliance.answers.release_service import ReleaseService
-from compliance.deployment import worth
 from compliance.deployment.accounts import opened
 from compliance.deployment.ledger import IN_FORCE, agree
 from compliance.deployment.policy.checks import check_change
@@ -66,6 +66,8 @@ class Service:
         Who may call, and whether the service is ready.
     accounts : Accounts
         What is open.
+    work : Executor
+        What finds out, behind the answers, what they are worth.
     """
 
     path: Path
@@ -75,16 +77,13 @@ class Service:
     running: Running
     deployed: Deployed
     accounts: Accounts = field(default_factory=Accounts)
+    work: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "worth"))
     noticed: bytes = b""
     """The digest of a policy that another service has put in force, until this one has looked whether it has it too."""
 
     def put_in_force(self, data: Sequence[Data]) -> None:
         """Open what a policy serves: nothing of it can be refused; calls under way end by what they began with."""
-        self.accounts.replace(opened(data, self.ledger))
-
-    def begin(self, credentials: identity.Credentials) -> Server:
-        """Begin to answer."""
-        return server.serve(self._register, credentials, self.policy.deployment.listen, self.deployed)
+        self.accounts.replace(opened(data, self.ledger, self.work))
 
     def reload(self, listening: Server) -> None:
         """Put the policy in force as it is in its file now, or leave all as it was."""
@@ -110,7 +109,6 @@ class Service:
         self.running.says(new.digest)
         for each in data:
             LOG.info("SIGHUP: %s", each.policy.summary)
-            worth.say(each.policy, each.first, list(worth.worths(each.policy, each.first)))
 
     def follow(self) -> None:
         """Notice from now on, within a second, what policy another service of this ledger puts in force."""
@@ -132,11 +130,20 @@ class Service:
                     while self.noticed:
                         time.sleep(_LOOK_SECONDS)
 
-    def _register(self, grpc_server: grpc.Server) -> None:
-        add_AuditServiceServicer_to_server(AuditService(self.accounts.audits), grpc_server)
-        add_GroupServiceServicer_to_server(GroupService(self.accounts.groups), grpc_server)
-        if self.policy.releases:
-            add_ReleaseServiceServicer_to_server(ReleaseService(self.accounts.releases), grpc_server)
+
+def begin(policy: Policies, credentials: identity.Credentials, deployed: Deployed, accounts: Accounts) -> Server:
+    """Listen where a policy says, and answer about whatever is open."""
+    return server.serve(
+        lambda grpc_server: register(grpc_server, policy, accounts), credentials, policy.deployment.listen, deployed
+    )
+
+
+def register(grpc_server: grpc.Server, policy: Policies, accounts: Accounts) -> None:
+    """Add the services that answer by a policy."""
+    add_AuditServiceServicer_to_server(AuditService(accounts.audits), grpc_server)
+    add_GroupServiceServicer_to_server(GroupService(accounts.groups), grpc_server)
+    if policy.releases:
+        add_ReleaseServiceServicer_to_server(ReleaseService(accounts.releases), grpc_server)
 
 
 def credentials_of(policy: Policies, before: Revoked | None = None) -> tuple[identity.Credentials, Revoked]:

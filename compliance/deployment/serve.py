@@ -6,16 +6,17 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from compliance.answers.accounts import Accounts
 from compliance.deployment import worth
 from compliance.deployment.ledger import check_begun, folders_of, open_ledger
-from compliance.deployment.policy.loading import files_of, load_all
+from compliance.deployment.policy.loading import Data, files_of, load_all
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import Policies
-from compliance.deployment.reload import Service, admitted, credentials_of
+from compliance.deployment.reload import Service, admitted, begin, credentials_of
 from compliance.deployment.running import Running
 from compliance.ledger import postgres
 from compliance.ledger.place import is_database
@@ -23,6 +24,8 @@ from compliance.ledger.writable import Writable
 from fairwall.errors import UserError
 from fairwall.rpc import confine, journal, memory, process, server
 from fairwall.rpc.confine import Layer
+from fairwall.rpc.identity import Credentials
+from fairwall.rpc.revoked import Revoked
 from fairwall.rpc.server import Deployed, Server
 
 LOG = logging.getLogger(__name__)
@@ -70,39 +73,70 @@ def serve(
         raise SystemExit(2) from None
     listening.stop()
     stop_telemetry()
+    service.work.shutdown(cancel_futures=True)
 
 
 def _start(
     path: Path, made: list[Path], *, listen: str | None, new_ledger: bool, worthless: bool, revealing: bool
 ) -> tuple[Service, Server, Callable[[], object]]:
-    """Begin to serve, once nothing can be wrong with the policy any more; what serves, and what ends telemetry."""
+    """Begin to serve, once nothing can be wrong with the policy any more; what serves, and what ends telemetry.
+
+    Health is answered before that, from where all is refused that needs no data and no ledger.
+    """
     policy = read(path, listen)
-    place = policy.deployment
-    credentials, revoked = credentials_of(policy)
-    layers = _confined(path, policy, made, new=new_ledger)
-    data = load_all(policy)
-    found = [(each, list(worth.worths(each.policy, each.first))) for each in data]
-    for each, its in found:
-        if not worthless:
-            worth.check(each.policy, its)
-        if not revealing:
-            worth.check_revealed(each.policy, each.first, its)
-    server.check(place.listen, credentials)
-    ledger = open_ledger(policy, data)
-    deployed = Deployed(admitted(policy), Writable(ledger), revoked)
-    service = Service(path, listen, policy, ledger, Running(place.ledger), deployed)
+    LOG.info("starting: %s: %s", path, ", ".join(policy.datasets))
+    credentials, revoked = check_at_once(policy, new=new_ledger)
+    server.check(policy.deployment.listen, credentials)
+    layers = _confined(path, policy, made)
+    accounts, nobody_yet = Accounts(), Deployed(admitted(policy), revoked=revoked, is_starting=True)
+    listening = begin(policy, credentials, nobody_yet, accounts)
+    try:
+        data = load_all(policy)
+        check_worth(data, worthless=worthless, revealing=revealing)
+        ledger = open_ledger(policy, data)
+        deployed = Deployed(nobody_yet.admitted, Writable(ledger), revoked)
+        service = Service(path, listen, policy, ledger, Running(policy.deployment.ledger), deployed, accounts)
+        local = any(each.local for each in databases(policy))
+        layers = confine.filtered(layers, listen=listening.address, connects=_connects(policy), local=local)
+        stop_telemetry = _telemetry(service)
+    except BaseException:
+        listening.stop()
+        raise
     service.put_in_force(data)
-    local = any(each.local for each in _databases(policy))
-    layers = confine.filtered(layers, listen=place.listen, connects=_connects(policy), local=local)
-    stop_telemetry = _telemetry(service)
-    listening = service.begin(credentials)
     service.running.says(policy.digest)
-    for each, its in found:
+    for each in data:
         LOG.info("%s", each.policy.summary)
-        worth.say(each.policy, each.first, its)
+    listening.admit(deployed)
     process.announce(listening.address, layers)
     service.follow()
     return service, listening, stop_telemetry
+
+
+def check_at_once(policy: Policies, *, new: bool) -> tuple[Credentials, Revoked]:
+    """Refuse what needs no data: what the service proves itself with, and whose certificates hold no longer.
+
+    Raises
+    ------
+    UserError, OSError
+        CredentialsError, RevokedError, LedgerError, LedgerUnavailable, SealError or TelemetryError, each of one line.
+    """
+    place, found = policy.deployment, credentials_of(policy)
+    databases(policy)
+    check_begun(place, place.credentials / "seal.key", new=new)
+    if place.telemetry is not None:
+        from compliance.deployment import telemetry
+
+        telemetry.check()
+    return found
+
+
+def check_worth(data: Sequence[Data], *, worthless: bool, revealing: bool) -> None:
+    """Refuse answers that are worth less than a guess, or give away more than a policy says; PolicyError."""
+    for each in data:
+        if not worthless:
+            worth.check(each.policy, each.first)
+        if not revealing:
+            worth.check_revealed(each.policy, each.first)
 
 
 def _telemetry(service: Service) -> Callable[[], object]:
@@ -127,14 +161,13 @@ def _accounts(policy: Policies) -> list[tuple[str, str]]:
     ]
 
 
-def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> tuple[Layer, ...]:
+def _confined(path: Path, policy: Policies, made: list[Path]) -> tuple[Layer, ...]:
     """Make the folders that are written, and give up all files but those, and those that are read.
 
     Which folders it has made, a start that fails is told by the list, to take them back: the outer ones first.
     """
     place = policy.deployment
     key = place.credentials / "seal.key"
-    check_begun(place, key, new=new)
     writes = folders_of(place)
     for folder in writes:
         made += [each for each in reversed((folder, *folder.parents)) if not each.exists()]
@@ -145,7 +178,7 @@ def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> t
         os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
     if not key.exists():  # it is made once the data are known to be sound
         writes.append(place.credentials)
-    reads = [path, key, *(file for each in _databases(policy) for file in each.files)]
+    reads = [path, key, *(file for each in databases(policy) for file in each.files)]
     for each in policy.datasets.values():
         reads += [*files_of(each), *([each.release.source] if each.release else [])]
         reads += [each.law.preset.file] if each.law else []
@@ -155,11 +188,11 @@ def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> t
 def _connects(policy: Policies) -> list[str]:
     """Say where a deployment sends anything."""
     told = urlsplit(policy.deployment.telemetry or "")
-    databases = [server for each in _databases(policy) for server in each.servers]
-    return [*([f"{told.hostname}:{told.port}"] if told.hostname else []), *databases]
+    theirs = [server for each in databases(policy) for server in each.servers]
+    return [*([f"{told.hostname}:{told.port}"] if told.hostname else []), *theirs]
 
 
-def _databases(policy: Policies) -> list[postgres.Uses]:
+def databases(policy: Policies) -> list[postgres.Uses]:
     """Say what connecting to the databases takes that hold the ledger, its head, or people."""
     place = policy.deployment
     sources = [str(each.data.source) for each in policy.datasets.values() if is_database(str(each.data.source))]

@@ -30,6 +30,17 @@ class TelemetryError(UserError):
     """Telemetry that is asked for and cannot be had. Its text is one line."""
 
 
+def check() -> None:
+    """Refuse to start without the extra ``telemetry``; TelemetryError says so."""
+    try:
+        import opentelemetry.exporter.otlp.proto.http.metric_exporter
+        import opentelemetry.sdk.trace.export  # noqa: F401
+    except ImportError as error:
+        raise TelemetryError(
+            f"deployment.telemetry: cannot import {error.name}: pip install 'fairwall[telemetry]', or leave the key out"
+        ) from None
+
+
 def start(
     url: str,
     deployment: str,
@@ -63,18 +74,15 @@ def start(
     TelemetryError
         If the extra ``telemetry`` is not installed.
     """
-    try:
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError as error:
-        raise TelemetryError(
-            f"deployment.telemetry: cannot import {error.name}: pip install 'fairwall[telemetry]', or leave the key out"
-        ) from None
+    check()
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
     about = Resource.create({"service.name": "fairwall-compliance", "service.namespace": deployment})
     to, waits = url.rstrip("/"), _PATIENCE_SECONDS
     reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{to}/v1/metrics", timeout=waits))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from compliance.answers.expectation import Expectation, expected_about
@@ -55,27 +56,51 @@ def batch_of(policy: Policy) -> int:
 
 def worths(policy: Policy, records: Records) -> Iterator[Worth]:
     """Find out for each metric of a policy; nothing protected is looked at. Takes up to a second or two for each."""
-    for metric in policy.audit.metrics:
-        asked = [
-            (records, policy.mechanism, metric, models, spendable(policy), policy.audit.delta, policy.shares)
-            for models in (1, batch_of(policy))
-        ]
-        one, batch = (expected_about(*each) for each in asked)
-        of_one, of_batch = (exposure_about(*each) for each in asked)
-        yield Worth(metric, one, batch, (of_one, of_batch))
+    return (_worth(policy, records, metric) for metric in policy.audit.metrics)
+
+
+def _worth(policy: Policy, records: Records, metric: str) -> Worth:
+    one, batch = (_expected(policy, records, metric, models) for models in (1, batch_of(policy)))
+    return Worth(metric, one, batch, _revealed_by_batches(policy, records, metric))
+
+
+def _expected(policy: Policy, records: Records, metric: str, models: int) -> Expectation:
+    spent, delta = spendable(policy), policy.audit.delta
+    return expected_about(records, policy.mechanism, metric, models, spent, delta, policy.shares)
+
+
+def _revealed_by_batches(policy: Policy, records: Records, metric: str) -> tuple[float, float]:
+    spent, delta = spendable(policy), policy.audit.delta
+    one, batch = (
+        exposure_about(records, policy.mechanism, metric, models, spent, delta, policy.shares)
+        for models in (1, batch_of(policy))
+    )
+    return one, batch
+
+
+def later(work: Executor, policy: Policy, records: Records) -> Callable[[], BudgetExposure]:
+    """Have the log told what `told` says once somebody has found out; what waits for what whole budgets give away."""
+    total = work.submit(budget_exposure, policy, records)
+    found = [work.submit(_worth, policy, records, metric) for metric in policy.audit.metrics]
+    work.submit(lambda: say(policy, records, [each.result() for each in found]))
+    return total.result
 
 
 def budget_exposure(policy: Policy, records: Records) -> BudgetExposure:
     """Find out what whole budgets give away; nothing protected is looked at. Takes half a second."""
     sold = _offers(policy, records)
-    people = min(records.exposed(metric) // len(find_metric(metric).strata) for metric in records.metrics)
-    least = policy.shares.allowed(people)[0]
     return BudgetExposure(
         {name: _revealed(sold, each.epsilon) for name, each in policy.developers.items()},
         _revealed(sold, policy.budget.epsilon),
-        most_by_budget(people, least, policy.budget.epsilon + policy.released, policy.budget.delta),
+        _proved(policy, records),
         {share: budget_that_keeps(sold, share) or 0.0 for share in _KEPT if sold},
     )
+
+
+def _proved(policy: Policy, records: Records) -> float:
+    people = min(records.exposed(metric) // len(find_metric(metric).strata) for metric in records.metrics)
+    least = policy.shares.allowed(people)[0]
+    return most_by_budget(people, least, policy.budget.epsilon + policy.released, policy.budget.delta)
 
 
 def _offers(policy: Policy, records: Records) -> list[Offer]:
@@ -92,35 +117,43 @@ def _revealed(sold: Sequence[Offer], epsilon: float) -> float:
     return max((revealed_by_budget(offer, epsilon) for offer in sold), default=math.nan)
 
 
-def check_revealed(policy: Policy, records: Records, found: list[Worth]) -> None:
+def check_revealed(policy: Policy, records: Records) -> None:
     """Refuse a policy that reveals more than it says: a batch more than a `reveal_max` of its own, or a budget in all.
+
+    Nothing is worked out that the policy does not ask for: a service that starts waits for this.
 
     Raises
     ------
     PolicyError
         With one line that says what would be kept.
     """
-    audited, total = policy.audit, budget_exposure(policy, records)
-    if (told := _of_all(total)) > audited.reveal_total:
-        sold = _offers(policy, records)
-        kept = budget_that_keeps(sold, audited.reveal_total) if sold else None
+    audited = policy.audit
+    if audited.reveal_total < 1:
+        _check_total(policy, records)
+    for metric in audited.metrics if "reveal_max" in audited.model_fields_set else ():
+        for count, revealed in zip((1, batch_of(policy)), _revealed_by_batches(policy, records, metric), strict=True):
+            if revealed > audited.reveal_max:
+                raise PolicyError(
+                    f"{policy.data_name}: audit.reveal_max: {metric} of {count} at epsilon {spendable(policy):g} "
+                    f"gives away a balanced accuracy of {_percent(revealed)}; "
+                    f"{_helps('audit.epsilon_max', _batch_that_keeps(policy, records, metric, count))}"
+                )
+
+
+def _check_total(policy: Policy, records: Records) -> None:
+    sold, limit = _offers(policy, records), policy.audit.reveal_total
+    told = _of_all(_revealed(sold, policy.budget.epsilon), _proved(policy, records))
+    if told > limit:
+        kept = budget_that_keeps(sold, limit) if sold else None
         raise PolicyError(
             f"{policy.data_name}: audit.reveal_total: a budget of epsilon {policy.budget.epsilon:g} gives away a "
             f"balanced accuracy of {_percent(told)}; {_helps('budget.epsilon', kept)}"
         )
-    for worth in found:
-        for count, revealed in zip((1, batch_of(policy)), worth.revealed, strict=True):
-            if revealed > audited.reveal_max and "reveal_max" in audited.model_fields_set:
-                raise PolicyError(
-                    f"{policy.data_name}: audit.reveal_max: {worth.metric} of {count} at epsilon {spendable(policy):g} "
-                    f"gives away a balanced accuracy of {_percent(revealed)}; "
-                    f"{_helps('audit.epsilon_max', _batch_that_keeps(policy, records, worth.metric, count))}"
-                )
 
 
-def _of_all(total: BudgetExposure) -> float:
+def _of_all(together: float, most: float) -> float:
     """Return what a whole budget gives away: by the best attack known, or what is proved where none is."""
-    return total.most if math.isnan(total.together) else total.together
+    return most if math.isnan(together) else together
 
 
 def _batch_that_keeps(policy: Policy, records: Records, metric: str, models: int) -> float | None:
@@ -144,7 +177,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-def check(policy: Policy, found: list[Worth]) -> None:
+def check(policy: Policy, records: Records) -> None:
     """Refuse a policy if the middle of some metric's range, which costs nothing, beats the best answer that it sells.
 
     Raises
@@ -152,12 +185,13 @@ def check(policy: Policy, found: list[Worth]) -> None:
     PolicyError
         With one line that names the metric, the epsilon and what would help.
     """
-    for worth in found:
-        if _is_worthless(worth.one):
+    for metric in policy.audit.metrics:
+        one = _expected(policy, records, metric, 1)
+        if _is_worthless(one):
             better = "" if policy.audit.mechanism == "recommended" else ', mechanism = "recommended"'
             raise PolicyError(
-                f"{policy.data_name}: audit: {worth.metric} of one model at epsilon {spendable(policy):g} "
-                f"{_comparison(worth.metric, worth.one)}: more people{better} or a larger epsilon would help; "
+                f"{policy.data_name}: audit: {metric} of one model at epsilon {spendable(policy):g} "
+                f"{_comparison(metric, one)}: more people{better} or a larger epsilon would help; "
                 "--even-if-worthless serves all the same"
             )
 
@@ -190,7 +224,7 @@ def told(policy: Policy, records: Records, found: list[Worth]) -> Iterator[tuple
                 )
     total = budget_exposure(policy, records)
     yield from ((logging.INFO, f"{name}: {line}") for line in _told_of_budgets(policy, total))
-    if (revealed := _of_all(total)) > policy.audit.reveal_total:
+    if (revealed := _of_all(total.together, total.most)) > policy.audit.reveal_total:
         yield (
             logging.WARNING,
             f"{name}: a budget of epsilon {policy.budget.epsilon:g} gives away a balanced accuracy of "

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from compliance.ledger import format_1
+from compliance.ledger import format_1, postgres
 from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import (
     Account,
@@ -37,7 +37,7 @@ from compliance.ledger.entries import (
     mac,
 )
 from compliance.ledger.head import AnySeal, Head, SealError
-from compliance.ledger.place import Place, open_store
+from compliance.ledger.place import Place, open_store, reading, shown
 from compliance.ledger.store import LedgerUnavailable, Session
 from compliance.ledger.turns import Turns
 from compliance.records.same_people import shared
@@ -47,6 +47,9 @@ from fairwall.rpc.quota import DAY_SECONDS
 from fairwall.wire.v1 import error_pb2
 
 _Record = TypeVar("_Record", Terms, Admission, Entry)
+
+_LOOKS = 3
+"""How often it is looked at a ledger that others write, until its records and its heads are of one moment."""
 
 _WHOSE_BYTES, _BOUND_BYTES = 16, 32
 """Of what is bound to a name so much says who is in which group, and so much, with that, what the data say.
@@ -165,11 +168,7 @@ class Ledger:
         LedgerError, LedgerUnavailable
         """
         with self._all_held() as (_, held):
-            for place, account in enumerate(accounts):
-                self._check(account, held)
-                for other in accounts[:place]:
-                    _check_people(account, other.dataset, other.neighbours, other.data)
-            _check_groups(served, held)
+            _check_budgets(accounts, served, held)
 
     def admit(self, policy: bytes, served: Sequence[Served]) -> None:
         """Record a policy that holds from now on; one that holds already adds nothing.
@@ -368,7 +367,7 @@ class Ledger:
     def _set_budget(self, account: Account) -> bool:
         """Set a budget; or, where there is none to record it on, begin its chain, and return False."""
         with self._all_held() as (session, held):
-            self._check(account, held)
+            _check_account(account, held)
             name = self._store.chain_of(account.dataset)
             for each in held:
                 if each.chain.name == name:
@@ -449,24 +448,6 @@ class Ledger:
         return self._append(
             held, Entry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")
         )
-
-    def _check(self, account: Account, held: Sequence[_Held]) -> None:
-        """Refuse a budget in other units, or for other data, than the name has stood for; all chains are held."""
-        dataset, budget = account.dataset, account.budget
-        for books in (each.books for each in held):
-            present, relation = books.budget(dataset), books.neighbours.get(dataset)
-            if present and (present.rule, relation) != (budget.rule, account.neighbours):
-                raise LedgerError(
-                    f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
-                    f"{budget.rule} per {account.neighbours}: open another data set for other units"
-                )
-            if account.data and books.data.get(dataset, account.data)[:_BOUND_BYTES] != account.data[:_BOUND_BYTES]:
-                raise LedgerError(
-                    f"data set {dataset}: this name stands for other data, whose charges it counts: give these another "
-                    "name"
-                )
-            for name, bound in books.data.items():
-                _check_people(account, name, books.neighbours[name], bound)
 
     def _agree(
         self, held: _Held, dataset: str, developer: str, neighbours: Neighbours, budget: Budget, data: bytes = b""
@@ -552,6 +533,53 @@ class Ledger:
             pass
 
 
+def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Sequence[Served], *, is_begun: bool) -> None:
+    """Refuse what a start with a ledger would refuse, and write nothing, also while a service does.
+
+    Raises
+    ------
+    LedgerError, LedgerUnavailable
+        As `Ledger` and `Ledger.check_budgets`.
+    """
+    if isinstance(place, Path):
+        _check_place(place, seal)
+    else:
+        seal.check_apart(place)
+        postgres.check_server(place)
+    for left in reversed(range(_LOOKS if is_begun else 0)):
+        try:
+            with reading(place) as session:
+                _check_budgets(accounts, served, _looked_at(session, seal, accounts))
+            break
+        except LedgerError:  # a service may have charged between the look at its heads and the one at its records
+            if not left:
+                raise
+    if not is_begun:
+        _check_gone(f"{shown(place)}: ", seal, accounts)
+        _check_budgets(accounts, served, [])
+
+
+def _looked_at(session: Session, seal: AnySeal, accounts: Sequence[Account]) -> list[_Held]:
+    """Count all chains, and refuse what is not the ledger that was sealed last."""
+    names, key, held = session.chains(), seal.derived("records"), list[_Held]()
+    sealed = {name: _sealed(seal.of(name)) for name in names}
+    for name in names:
+        chain = _Chain(name, Books(session.genesis(name) or b"", key), threading.Lock(), None)
+        _count(session, chain)
+        _check_sealed(sealed[name], seal.of(name), chain.books)
+        held.append(_Held(session, chain))
+    _check_gone("", seal, [each for each in accounts if each.dataset not in names])
+    return held
+
+
+def _check_gone(ledger: str, seal: AnySeal, accounts: Sequence[Account]) -> None:
+    """Refuse to begin chains of which a head is sealed."""
+    for each in accounts:
+        sealed = _sealed(seal.of(each.dataset))
+        if sealed is not None:
+            raise LedgerError(f"{ledger}{_old_copy(0, sealed.sequence)}")
+
+
 def _bring_up(session: Session, chain: _Chain) -> None:
     """Count what was committed since, and seal it; the chain is held."""
     _count(session, chain)
@@ -578,13 +606,16 @@ def _check_seal(seal: AnySeal, books: Books) -> None:
     record ahead, also when processes race or die.
     """
     sealed = _sealed(seal)
-    if sealed == books.head:
-        return
-    if sealed == books.before:  # both None: a chain in which nothing is recorded yet
+    _check_sealed(sealed, seal, books)
+    if sealed != books.head:
         try:
             seal.write(books.head)
         except OSError as error:
             raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
+
+
+def _check_sealed(sealed: Head | None, seal: AnySeal, books: Books) -> None:
+    if sealed in (books.head, books.before):  # both None: a chain in which nothing is recorded yet
         return
     if sealed is None:
         raise LedgerError(f"the sealed head is missing: bring {seal.path} back")
@@ -621,6 +652,33 @@ def _check_place(path: Path, seal: AnySeal | None) -> None:
         raise type(error)(f"{path}: {error}") from None
     if sealed is not None:
         raise LedgerError(f"{path}: {_old_copy(0, sealed.sequence)}")
+
+
+def _check_budgets(accounts: Sequence[Account], served: Sequence[Served], held: Sequence[_Held]) -> None:
+    """Refuse budgets of which one could not be set, and what could not be admitted; all chains are held."""
+    for place, account in enumerate(accounts):
+        _check_account(account, held)
+        for other in accounts[:place]:
+            _check_people(account, other.dataset, other.neighbours, other.data)
+    _check_groups(served, held)
+
+
+def _check_account(account: Account, held: Sequence[_Held]) -> None:
+    """Refuse a budget in other units, or for other data, than the name has stood for; all chains are held."""
+    dataset, budget = account.dataset, account.budget
+    for books in (each.books for each in held):
+        present, relation = books.budget(dataset), books.neighbours.get(dataset)
+        if present and (present.rule, relation) != (budget.rule, account.neighbours):
+            raise LedgerError(
+                f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
+                f"{budget.rule} per {account.neighbours}: open another data set for other units"
+            )
+        if account.data and books.data.get(dataset, account.data)[:_BOUND_BYTES] != account.data[:_BOUND_BYTES]:
+            raise LedgerError(
+                f"data set {dataset}: this name stands for other data, whose charges it counts: give these another name"
+            )
+        for name, bound in books.data.items():
+            _check_people(account, name, books.neighbours[name], bound)
 
 
 def _check_groups(served: Sequence[Served], held: Sequence[_Held]) -> None:

@@ -40,17 +40,20 @@ class _Connection:
         self._url = url
         self._lock = threading.Lock()
         self._db: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._is_laid_out = False
 
     @contextmanager
-    def use(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def use(self, *, writes: bool) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         try:
             with self._lock, postgres.explained(postgres.shown(self._url)):
                 if self._db is None or postgres.is_over(self._db):
-                    self._db = postgres.connect(self._url)
+                    self._db, self._is_laid_out = postgres.connect(self._url), False
+                if writes and not self._is_laid_out:
                     with self._db.transaction():
                         postgres.lock_all(self._db)
                         for statement in _SCHEMA:
                             self._db.execute(statement)
+                    self._is_laid_out = True
                 yield self._db
         except (LedgerError, LedgerUnavailable) as error:
             raise OSError(str(error)) from error
@@ -109,15 +112,15 @@ class SealTable:
 
     def exists(self) -> bool:
         """Say whether a head was sealed here."""
-        with self._open() as db:
-            rows = db.execute("SELECT 1 FROM fairwall_heads.heads WHERE ledger = %s LIMIT 1", (self._ledger,))
-            return rows.fetchone() is not None
+        with self._open(writes=False) as db:
+            asked = "SELECT 1 FROM fairwall_heads.heads WHERE ledger = %s LIMIT 1"
+            return _has_heads(db) and db.execute(asked, (self._ledger,)).fetchone() is not None
 
     def read(self) -> Head | None:
         """Return the head as it was sealed last."""
         select = "SELECT sequence, chain, seal FROM fairwall_heads.heads WHERE ledger = %s AND line = %s"
-        with self._open() as db:
-            row = db.execute(select, (self._ledger, self.chain)).fetchone()
+        with self._open(writes=False) as db:
+            row = db.execute(select, (self._ledger, self.chain)).fetchone() if _has_heads(db) else None
         if row is None:
             return None
         head = Head(row[0], row[1])
@@ -145,7 +148,12 @@ class SealTable:
         return self._ledger, self.chain, head.sequence, head.chain, seal_of(self.key, head)
 
     @contextmanager
-    def _open(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def _open(self, *, writes: bool = True) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         assert self._connection is not None, "made with it"
-        with self._connection.use() as db:
+        with self._connection.use(writes=writes) as db:
             yield db
+
+
+def _has_heads(db: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    (found,) = db.execute("SELECT to_regclass('fairwall_heads.heads') IS NOT NULL").fetchone() or (False,)
+    return bool(found)

@@ -315,6 +315,12 @@ def has_begun(url: str) -> bool:
         return _is_laid_out(db) and bool(PostgresSession(db).chains())
 
 
+def check_server(url: str) -> None:
+    """Refuse a server on which a ledger would not be safe, or cannot be written. LedgerError, LedgerUnavailable."""
+    with explained(shown(url)), contextlib.closing(connect(url)):
+        pass
+
+
 def check(url: str) -> None:
     """Refuse an address with a password in it, or what is no address.
 

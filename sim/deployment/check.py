@@ -6,26 +6,51 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compliance.deployment import worth
-from compliance.deployment.ledger import agree
+from compliance.deployment.ledger import check_folders, check_ledger
 from compliance.deployment.policy.loading import load_all
 from compliance.deployment.policy.reading import read
-from compliance.deployment.reload import credentials_of
-from compliance.ledger import Ledger
+from compliance.deployment.serve import check_at_once, check_worth
+from fairwall.errors import UserError
+from fairwall.rpc import server
+from fairwall.rpc.identity import Credentials
+from sim.deployment.health import status
+
+_SECONDS = 2.0
+"""How long whoever has the address may take to say that it is this deployment's service."""
 
 
-def check(path: Path) -> Iterator[str]:
-    """Read a policy, its credentials and its data as a start does; give what a start would say, line by line.
+class CheckError(UserError):
+    """What the system refuses of a start. Its text is one line."""
 
-    Nothing is written, and nothing spent; whether the deployment's own ledger goes with the policy a start finds out.
-    Raises UserError where a start would refuse, with its one line.
+
+def check(
+    path: Path, *, listen: str | None, new_ledger: bool, even_if_worthless: bool, even_if_revealing: bool
+) -> Iterator[str]:
+    """Look at all that a start looks at; give what it would say of answers' worth, line by line, and write nothing.
+
+    The deployment's own service may be running. Parameters are those of a start. Raises UserError where that would be
+    refused, with its one line.
     """
-    policy = read(path)
-    credentials_of(policy)
-    data = load_all(policy)
-    agree(policy, data, Ledger())  # an empty one: it refuses the same people under two names
+    try:
+        policy = read(path, listen)
+        credentials, _ = check_at_once(policy, new=new_ledger)
+        _check_address(policy.deployment.listen, credentials)
+        check_folders(policy.deployment)
+        data = load_all(policy)
+        check_ledger(policy, data)
+    except OSError as error:
+        raise CheckError(str(error)) from None
     for each in data:
-        found = list(worth.worths(each.policy, each.first))
         yield each.policy.summary
+        found = list(worth.worths(each.policy, each.first))
         yield from (line for _, line in worth.told(each.policy, each.first, found))
-        worth.check(each.policy, found)
-        worth.check_revealed(each.policy, each.first, found)
+    check_worth(data, worthless=even_if_worthless, revealing=even_if_revealing)
+
+
+def _check_address(address: str, credentials: Credentials) -> None:
+    """Refuse an address that is in use, unless by whoever proves to be compliance of this deployment."""
+    try:
+        server.check(address, credentials)
+    except OSError:
+        if status(address, credentials, _SECONDS) is None:
+            raise

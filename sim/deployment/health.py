@@ -11,6 +11,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.rpc import channel, identity
+from fairwall.rpc.identity import Credentials
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - where to ask a service that listens so
 
@@ -27,20 +28,21 @@ def is_serving(policy: Path, seconds: float, listen: str | None = None) -> bool:
     """
     try:
         place = toml.read(policy)["deployment"]
-        (host, _, port), folder = (
-            str(listen or place["listen"]).rpartition(":"),
-            policy.parent / str(place["credentials"]),
-        )
+        address, folder = str(listen or place["listen"]), policy.parent / str(place["credentials"])
     except (OSError, UnicodeDecodeError, toml.TomlError) as error:
         raise HealthError(f"{policy}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except (KeyError, TypeError):
         raise HealthError(
             f"{policy}: deployment.listen, deployment.credentials: say where to ask, and as whom"
         ) from None
-    own = identity.load(folder)
+    return status(address, identity.load(folder), seconds) == int(HealthCheckResponse.SERVING)
+
+
+def status(address: str, own: Credentials, seconds: float) -> int | None:
+    """Return how compliance's service at an address of this machine says it is; None if it is not there."""
+    host, _, port = address.rpartition(":")
     with channel.connect(f"{_EVERYWHERE.get(host, host)}:{port}", "compliance", own) as connection:
         try:
-            answer = HealthStub(connection).Check(HealthCheckRequest(), timeout=seconds)
+            return int(HealthStub(connection).Check(HealthCheckRequest(), timeout=seconds).status)
         except grpc.RpcError:
-            return False
-    return bool(answer.status == HealthCheckResponse.SERVING)
+            return None

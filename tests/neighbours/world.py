@@ -20,11 +20,11 @@ import pytest
 
 import compliance.ledger
 import compliance.ledger.sqlite
-from compliance.deployment import telemetry, worth
+from compliance.deployment import telemetry
 from compliance.deployment.ledger import open_ledger
 from compliance.deployment.policy.loading import load_all
 from compliance.deployment.policy.reading import read
-from compliance.deployment.reload import Service, admitted, credentials_of
+from compliance.deployment.reload import Service, admitted, credentials_of, register
 from compliance.deployment.running import Running
 from compliance.deployment.serve import _accounts
 from compliance.ledger.copies import sealed
@@ -107,26 +107,30 @@ class World:
         policy = read(self.folder / "policy.toml")
         place = policy.deployment
         data = load_all(policy)
-        found = [(each, list(worth.worths(each.policy, each.first))) for each in data]
         ledger = open_ledger(policy, data)
         deployed = Deployed(admitted(policy), Writable(ledger), credentials_of(policy)[1])
         self.service = Service(self.folder / "policy.toml", None, policy, ledger, Running(place.ledger), deployed)
         self.service.put_in_force(data)
         methods = _Methods()
-        self.service._register(methods)  # type: ignore[arg-type]
+        register(methods, policy, self.service.accounts)  # type: ignore[arg-type]
         self._gate, self._handlers = _Gate(NAME, deployed, None), methods.handlers
-        for each, its in found:
+        for each in data:
             logging.getLogger("compliance").info("%s", each.policy.summary)
-            worth.say(each.policy, each.first, its)
+        self._told()
 
     def reload(self, text: str) -> None:
         """Have another policy read, as by SIGHUP; one that is not put in force is taken back."""
         path, before = self.service.path, self.service.path.read_text()
         path.write_text(text)
         self.service.reload(SimpleNamespace(admit=self._gate.admit, show=lambda _: None))  # type: ignore[arg-type]
+        self._told()
         self.seen.append(("in force", self.service.policy.digest))
         if self.service.policy.digest != hashlib.sha256(text.encode()).digest():
             path.write_text(before)
+
+    def _told(self) -> None:
+        """Wait until the log says what answers are worth."""
+        self.service.work.submit(lambda: None).result()
 
     def restart(self) -> None:
         """End the service, and start it again with its ledger."""
@@ -135,6 +139,7 @@ class World:
 
     def stop(self) -> None:
         """End the service, and let go of what its process would have held to its end."""
+        self._told()
         self.service.ledger.close()
         if (descriptor := self.service.running._descriptor) is not None:
             os.close(descriptor)

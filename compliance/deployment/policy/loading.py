@@ -122,6 +122,7 @@ def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
         data.positive,
     )
     key, opened = f"data.source: {_shown(data)}", {}
+    LOG.info("%s: counting the people of %s", policy.data_name, _shown(data))
     try:
         known = engine.look()
         for name, each in policy.tables.items():
@@ -210,6 +211,7 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
     data, source = policy.data, policy.data.file
     assert source is not None, "people who stay in an engine are not read"
     name = str(source)
+    LOG.info("%s: reading %s", policy.data_name, name)
     read_at = _state(source)
     table = read_table(source, name, (*data.columns, data.label))
     parting = [read_table(source, name, (column,)) for column in data.groups]

@@ -33,7 +33,7 @@ _RELEASE_GAME = "/fairwall.game.v1.ReleaseGameService/"
 _DISCLOSURE = "/fairwall.game.v1.DisclosureService/"
 _TRAINING = "/fairwall.game.v1.TrainingService/"
 _GROUP_GAME = "/fairwall.game.v1.GroupGameService/"
-_HEALTH = "/grpc.health.v1.Health/"
+HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     service
@@ -101,5 +101,5 @@ CALLERS: dict[str, frozenset[str]] = {
     _TRAINING + "SubmitCanaries": frozenset({"adversary"}),
     _GROUP_GAME + "TakeGroupDeal": frozenset({"developer"}),
     _GROUP_GAME + "SubmitGroups": frozenset({"developer"}),
-    _HEALTH + "Check": PARTIES_OF_A_RUN,
+    HEALTH + "Check": PARTIES_OF_A_RUN,
 }

@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from fairwall.rpc import chunks, journal, work
-from fairwall.rpc.access import CALLERS
+from fairwall.rpc.access import CALLERS, HEALTH
 from fairwall.rpc.channel import PING_SECONDS
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify, unusable
@@ -85,12 +85,16 @@ class Deployed:
         Whose certificates hold no longer; it is asked at every message.
     silence_seconds : float
         How long a call may send no message; then it is refused as ``MESSAGE_LATE``.
+    is_starting : bool
+        Whether it says how it is, not ready, and nothing else: other calls end as ``UNAVAILABLE``, without a reason, as
+        where nobody listens yet.
     """
 
     admitted: Mapping[Caller, Quota]
     is_ready: Callable[[], bool] = lambda: True
     revoked: Revoked | None = None
     silence_seconds: float = _SILENCE_SECONDS
+    is_starting: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ def serve(
         ),
     )
     register(server)
-    checks = health.HealthServicer() if deployed is None else _Health(deployed.is_ready)
+    checks = health.HealthServicer() if deployed is None else _Health(gate)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     shown = _Shown()
     secure = grpc.dynamic_ssl_server_credentials(
@@ -238,13 +242,13 @@ class _Shown:
 class _Health(health.HealthServicer):  # type: ignore[misc]
     """Says that nothing is served while the service cannot do its work."""
 
-    def __init__(self, is_ready: Callable[[], bool]) -> None:
+    def __init__(self, gate: _Gate) -> None:
         super().__init__()
-        self._is_ready = is_ready
+        self._gate = gate
 
     def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - gRPC's own name
         """Answer as the standard says."""
-        if not self._is_ready():
+        if not self._gate.is_ready():
             return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING)
         return super().Check(request, context)
 
@@ -281,6 +285,10 @@ class _Gate(grpc.ServerInterceptor):
                 meter.allow(quota)
         self._deployed = deployed
 
+    def is_ready(self) -> bool:
+        """Say whether the service can do its work."""
+        return self._deployed is None or (not self._deployed.is_starting and self._deployed.is_ready())
+
     @property
     def calls_max(self) -> int:
         """How many calls there can be: one caller that holds its own open must not keep the others out."""
@@ -295,6 +303,8 @@ class _Gate(grpc.ServerInterceptor):
         if handler is None:
             return None
         method = handler_call_details.method
+        if self._deployed is not None and self._deployed.is_starting and not method.startswith(HEALTH):
+            return grpc.stream_unary_rpc_method_handler(_not_yet)
         if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(self._streaming(handler, method))
         return grpc.stream_unary_rpc_method_handler(self._unary(handler, method))
@@ -502,6 +512,10 @@ def _encoder(handler: _Handler) -> Callable[[Any], bytes]:
 def _behaviour(handler: _Handler) -> Callable[..., Any]:
     kinds = (handler.unary_unary, handler.unary_stream, handler.stream_unary, handler.stream_stream)
     return next(behaviour for behaviour in kinds if behaviour is not None)
+
+
+def _not_yet(_: object, context: grpc.ServicerContext) -> None:
+    context.abort(grpc.StatusCode.UNAVAILABLE, "the service is starting")
 
 
 def _end(context: grpc.ServicerContext, method: str, error: Exception, recorded: RecordedCall) -> None:

@@ -9,22 +9,28 @@ from typing import Annotated, NoReturn
 
 import typer
 
+_Policy = Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")]
+_Listen = Annotated[
+    str | None,
+    typer.Option(help="Listen here, and not where the policy says: for several on one host.", metavar="HOST:PORT"),
+]
+_NewLedger = Annotated[
+    bool, typer.Option("--new-ledger", help="Begin a ledger where one was lost; forgets what was spent.")
+]
+_EvenIfWorthless = Annotated[
+    bool, typer.Option("--even-if-worthless", help="Serve answers that err by more than a guess for nothing.")
+]
+_EvenIfRevealing = Annotated[
+    bool, typer.Option("--even-if-revealing", help="Serve what gives away more than the policy says.")
+]
+
 
 def serve(
-    policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
-    listen: Annotated[
-        str | None,
-        typer.Option(help="Listen here, and not where the policy says: for several on one host.", metavar="HOST:PORT"),
-    ] = None,
-    new_ledger: Annotated[
-        bool, typer.Option("--new-ledger", help="Begin a ledger where one was lost; forgets what was spent.")
-    ] = False,
-    even_if_worthless: Annotated[
-        bool, typer.Option("--even-if-worthless", help="Serve answers that err by more than a guess for nothing.")
-    ] = False,
-    even_if_revealing: Annotated[
-        bool, typer.Option("--even-if-revealing", help="Serve what gives away more than the policy says.")
-    ] = False,
+    policy: _Policy,
+    listen: _Listen = None,
+    new_ledger: _NewLedger = False,
+    even_if_worthless: _EvenIfWorthless = False,
+    even_if_revealing: _EvenIfRevealing = False,
 ) -> NoReturn:
     """Answer audits by a policy until Ctrl-C. The noise is the operating system's."""
     # Ctrl-C and the exit status are the service's own, and it prints its address as a party of a game does. With -I no
@@ -38,12 +44,27 @@ def serve(
 
 
 def check(
-    policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
+    policy: _Policy,
+    listen: _Listen = None,
+    new_ledger: _NewLedger = False,
+    even_if_worthless: _EvenIfWorthless = False,
+    even_if_revealing: _EvenIfRevealing = False,
 ) -> None:
-    """Tell what answers by a policy will be worth. Its data are read as at a start; nothing is served or written."""
+    """Tell what answers by a policy will be worth, or what `serve` with these options would refuse: status 2.
+
+    Nothing is served or written, and the policy's own service may be running. Run it as the service's user. It
+    refuses a full disk too, on which a ledger that is begun is still read; and a ledger of an older format, which a
+    start brings up to date, it cannot read.
+    """
     from sim.deployment.check import check
 
-    for line in check(policy):
+    for line in check(
+        policy,
+        listen=listen,
+        new_ledger=new_ledger,
+        even_if_worthless=even_if_worthless,
+        even_if_revealing=even_if_revealing,
+    ):
         typer.echo(line)
 
 

@@ -348,7 +348,7 @@ def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_tha
     values["audit"]["reveal_total"] = 0.65
     policy, _ = budget_of(tmp_path, values, 20)
     with pytest.raises(PolicyError) as caught:
-        worth.check_revealed(policy, load(policy)[0], [])
+        worth.check_revealed(policy, load(policy)[0])
     told = re.fullmatch(
         r"loans: audit\.reveal_total: a budget of epsilon 4 gives away a balanced accuracy of 7\d(\.\d)?%; "
         r"budget\.epsilon = ([\d.]+) keeps it, and so may a larger data\.minimum_group; "
@@ -368,7 +368,7 @@ def test_a_budget_that_reveals_more_than_the_policy_says_is_refused_with_one_tha
         share["epsilon"] = kept
     policy, total = budget_of(tmp_path, values, 20)
     assert total.together <= 0.65
-    worth.check_revealed(policy, load(policy)[0], [])
+    worth.check_revealed(policy, load(policy)[0])
 
 
 def test_a_batch_that_reveals_more_than_the_policy_names_is_refused(tmp_path: Path, values: Values) -> None:
@@ -378,14 +378,13 @@ def test_a_batch_that_reveals_more_than_the_policy_names_is_refused(tmp_path: Pa
         values["audit"].update({"reveal_max": 0.55} if named else {})
         policy = with_people(tmp_path, values, [("ab"[i < 60], i % 2) for i in range(400)], 1)
         records = load(policy)[0]
-        found = list(worth.worths(policy, records))
         if not named:
-            worth.check_revealed(policy, records, found)
+            worth.check_revealed(policy, records)
             continue
         with pytest.raises(
             PolicyError, match=r"audit\.reveal_max: sp of 1 at epsilon 2 gives .*; audit\.epsilon_max = 0"
         ):
-            worth.check_revealed(policy, records, found)
+            worth.check_revealed(policy, records)
 
 
 def test_what_a_budget_reveals_is_told_of_each_share_and_of_all_together(tmp_path: Path, values: Values) -> None:
@@ -437,7 +436,7 @@ def test_where_no_attack_is_known_what_is_proved_is_told(tmp_path: Path, values:
     assert total.kept == {}
     values["audit"]["reveal_total"] = 0.9
     with pytest.raises(PolicyError, match=r"gives away a balanced accuracy of 98\.\d%; what may keep it is"):
-        worth.check_revealed(budget_of(tmp_path, values, 20)[0], load(policy)[0], [])
+        worth.check_revealed(budget_of(tmp_path, values, 20)[0], load(policy)[0])
 
 
 def test_a_rule_that_sells_more_than_epsilons_add_up_to_is_told_by_what_is_proved(
