@@ -19,7 +19,7 @@ from compliance.ledger.place import Place, inspect, open_seal, shown
 LOG = logging.getLogger(__name__)
 
 
-_ROOM = 1 << 20
+_ROOM = 1 << 18
 """What is left on a disk, in bytes, on which a ledger can begin."""
 
 IN_FORCE = (
@@ -33,7 +33,7 @@ def open_ledger(policy: Policies, data: Sequence[Data]) -> Ledger:
     place = policy.deployment
     LOG.info("checking the ledger %s", shown(place.ledger))
     if not _is_begun(place.ledger):  # nothing is begun that then could not be used
-        agree(policy, data, Ledger())
+        check_ledger(policy, data)
         for folder in folders_of(place):
             with tempfile.NamedTemporaryFile(dir=folder):
                 pass
@@ -66,7 +66,7 @@ def check_folders(place: DeploymentSection) -> None:
             raise LedgerError(f"{folder}: this user cannot write {'there' if there == folder else f'in {there}'}")
         disk = os.statvfs(there)
         if disk.f_bavail * disk.f_frsize < _ROOM:
-            raise LedgerError(f"{folder}: its disk is full: less than {_ROOM >> 20} MiB are left")
+            raise LedgerError(f"{folder}: its disk is full: less than {_ROOM >> 10} KiB are left")
 
 
 def folders_of(place: DeploymentSection) -> list[Path]:

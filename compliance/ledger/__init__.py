@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -562,11 +562,13 @@ def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Seque
 def _looked_at(session: Session, seal: AnySeal, accounts: Sequence[Account]) -> list[_Held]:
     """Count all chains, and refuse what is not the ledger that was sealed last."""
     names, key, held = session.chains(), seal.derived("records"), list[_Held]()
-    sealed = {name: _sealed(seal.of(name)) for name in names}
+    sealed = dict[str, Head | None]()
+    with suppress(LedgerError):  # what is wrong with a head is said after what is wrong with records
+        sealed = {name: _sealed(seal.of(name)) for name in names}
     for name in names:
         chain = _Chain(name, Books(session.genesis(name) or b"", key), threading.Lock(), None)
         _count(session, chain)
-        _check_sealed(sealed[name], seal.of(name), chain.books)
+        _check_sealed(sealed.get(name) or _sealed(seal.of(name)), seal.of(name), chain.books)
         held.append(_Held(session, chain))
     _check_gone("", seal, [each for each in accounts if each.dataset not in names])
     return held

@@ -189,7 +189,9 @@ def reading(path: Path) -> Iterator[SqliteSession]:
     with explained(str(path)):
         if not path.is_file():
             raise LedgerError("there is no such file")
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as db:
+        # A reader of a ledger that nobody has open would leave the files of a log beside it.
+        how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)) as db:
             db.execute("BEGIN")
             _check_format(db)
             yield SqliteSession(db)
