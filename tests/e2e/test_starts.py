@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,15 +18,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 import compliance.deployment
 from compliance.deployment import serve
 from compliance.ledger.head import Head, Seal, load_key
+from fairwall.client import AuditUnavailable
+from fairwall.rpc import identity
 from sim.deployment import certificates
 from sim.deployment import check as of_check
+from sim.deployment.health import status
 from tests import disks, postgres
 from tests.command import fairwall
 from tests.loans import Deployment, ask
+
+ROOT = Path(__file__).parents[2]
 
 
 def replace(old: str, new: str, count: int = 1) -> Callable[[Path], None]:
@@ -103,7 +112,6 @@ def seal_less(folder: Path) -> None:
 
 
 RELEASED = '[release]\nsource = "released.csv"\nprotocol = "grr"\nepsilon = 1.0\n[release.columns]\n'
-SEVERAL = ("[data]", "[datasets.one.data]"), ("[audit]", "[datasets.one.audit]"), ("[budget]", "[datasets.one.budget]")
 
 
 def twice(folder: Path) -> None:
@@ -367,6 +375,64 @@ def test_a_check_beside_the_service_finds_all_well_and_changes_nothing(made: tup
     before = files(deployment.folder)
     assert checked(deployment.folder, "--even-if-worthless") == (0, "")
     assert files(deployment.folder) == before
+
+
+WAITS = """
+import sys, time
+from pathlib import Path
+from compliance.__main__ import main
+from compliance.deployment import serve
+read = serve.load_all
+def load_all(policies):
+    while not Path({!r}).exists():
+        time.sleep(0.05)
+    return read(policies)
+serve.load_all = load_all
+main()
+"""
+"""The service, which reads its data once it may."""
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("sound", [True, False])
+def test_a_service_that_starts_says_so_and_answers_nothing_else(tmp_path: Path, sound: bool) -> None:
+    deployment, may = Deployment(tmp_path), tmp_path / "certificates" / "may"
+    deployment.service = ("-c", WAITS.format(str(may)))
+    own = identity.load(tmp_path / "certificates" / "compliance")
+    with deployment.started() as process, deployment.client("alice") as audits:
+        give_up = time.monotonic() + 60
+        while (found := status(deployment.address, own, 5)) is None:
+            assert time.monotonic() < give_up
+        assert found == HealthCheckResponse.NOT_SERVING
+        assert deployment.log.splitlines()[0].endswith(f"INFO starting: {tmp_path / 'policy.toml'}: loans")
+        assert fairwall("deploy", "health", "--policy", tmp_path / "policy.toml").stdout == "not serving\n"
+        assert checked(tmp_path, "--even-if-worthless") == (0, "")
+        with pytest.raises(AuditUnavailable, match="nobody is there"):
+            ask(audits, "early")
+        if not sound:
+            (tmp_path / "people.csv").unlink()
+        may.touch()
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if sound:
+            assert status(deployment.address, own, 5) == HealthCheckResponse.SERVING
+            ask(audits, "early")
+        else:
+            assert (line, process.wait(60)) == ("", 2)
+            assert deployment.log.splitlines()[-1].startswith("compliance: data.source: ")
+            assert not (tmp_path / "ledger").exists()
+            assert status(deployment.address, own, 5) is None
+
+
+@pytest.mark.check
+def test_a_service_of_many_people_is_ready_in_three_seconds_where_a_bare_server_takes_a_tenth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    measure = runpy.run_path(str(ROOT / "benchmarks" / "first_answer.py"))
+    measure["lay_out"](tmp_path, 100_000, "recommended", 25, {"alice": ""})
+    pairs = [(measure["bare_server"](), measure["ready"](tmp_path)) for _ in range(5)]
+    assert statistics.median(ready / bare for bare, ready in pairs) < 30, pairs
 
 
 def called(function: Callable[..., Any]) -> set[str]:
