@@ -71,11 +71,12 @@ def lay_out(
 def serving(folder: Path) -> Iterator[str]:
     """Serve a deployment that is laid out; its address."""
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(folder / "policy.toml")]
-    with (folder / "log").open("a") as log:
-        service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert service.stdout is not None
-    try:
-        yield json.loads(service.stdout.readline())["address"]
-    finally:
-        service.terminate()
-        service.wait()
+    with (
+        (folder / "log").open("a") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as service,
+    ):
+        assert service.stdout is not None
+        try:
+            yield json.loads(service.stdout.readline())["address"]
+        finally:
+            service.terminate()

@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -88,6 +89,16 @@ class _Call:
         raise _Refused
 
 
+class _AtOnce(Executor):
+    """Does what is to be done later at once: what a service logs then comes in one order."""
+
+    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        done = Future[Any]()
+        done.set_result(function(*given, **named))
+        return done
+
+
+@dataclass
 @dataclass
 class World:
     """One of two worlds.
@@ -109,28 +120,24 @@ class World:
         data = load_all(policy)
         ledger = open_ledger(policy, data)
         deployed = Deployed(admitted(policy), Writable(ledger), credentials_of(policy)[1])
-        self.service = Service(self.folder / "policy.toml", None, policy, ledger, Running(place.ledger), deployed)
+        self.service = Service(
+            self.folder / "policy.toml", None, policy, ledger, Running(place.ledger), deployed, work=_AtOnce()
+        )
         self.service.put_in_force(data)
         methods = _Methods()
         register(methods, policy, self.service.accounts)  # type: ignore[arg-type]
         self._gate, self._handlers = _Gate(NAME, deployed, None), methods.handlers
         for each in data:
             logging.getLogger("compliance").info("%s", each.policy.summary)
-        self._told()
 
     def reload(self, text: str) -> None:
         """Have another policy read, as by SIGHUP; one that is not put in force is taken back."""
         path, before = self.service.path, self.service.path.read_text()
         path.write_text(text)
         self.service.reload(SimpleNamespace(admit=self._gate.admit, show=lambda _: None))  # type: ignore[arg-type]
-        self._told()
         self.seen.append(("in force", self.service.policy.digest))
         if self.service.policy.digest != hashlib.sha256(text.encode()).digest():
             path.write_text(before)
-
-    def _told(self) -> None:
-        """Wait until the log says what answers are worth."""
-        self.service.work.submit(lambda: None).result()
 
     def restart(self) -> None:
         """End the service, and start it again with its ledger."""
@@ -139,7 +146,6 @@ class World:
 
     def stop(self) -> None:
         """End the service, and let go of what its process would have held to its end."""
-        self._told()
         self.service.ledger.close()
         if (descriptor := self.service.running._descriptor) is not None:
             os.close(descriptor)
