@@ -99,7 +99,6 @@ class _AtOnce(Executor):
 
 
 @dataclass
-@dataclass
 class World:
     """One of two worlds.
 
