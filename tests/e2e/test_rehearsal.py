@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from fairwall import AuditClient, AuditRefused, UserError
-from fairwall.client.rehearsal import Rehearsal
+from fairwall.client.audit_client import Rehearsal
 from fairwall.tools.model_card import model_card
 
 PEOPLE = 600

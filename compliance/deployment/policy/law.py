@@ -24,7 +24,7 @@ _TEXT_MAX = 2000
 
 
 class PresetError(ValueError):
-    """A preset that cannot be read. Its text is one line that names the key and what is wrong."""
+    """A preset that cannot be read. Its text names the key and what is wrong, for the line of a `PolicyError`."""
 
 
 def _line(text: str) -> str:

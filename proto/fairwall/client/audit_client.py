@@ -19,6 +19,7 @@ from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.predictions import Batch, opened
+from fairwall.client.rehearsal import DATA, Service
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.laws.metric import find_metric
@@ -172,9 +173,9 @@ class AuditClient:
         UserError
             Where no service starts, with its one line: for a metric that there is not, or without `fairwall[service]`.
         """
-        from fairwall.client.rehearsal import Rehearsal
-
-        return Rehearsal(rows, id=id, label=label, metrics=metrics, mechanism=mechanism, epsilon=epsilon, seed=seed)
+        return Rehearsal(
+            Service(rows, id=id, label=label, metrics=metrics, mechanism=mechanism, epsilon=epsilon, seed=seed)
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -608,6 +609,22 @@ class AuditClient:
         else:
             why = "unknown" if code is None else code.name
         return f"no answer from {self._address}: {why}"
+
+
+class Rehearsal(AuditClient):
+    """See `AuditClient.rehearsal`, which makes one: about people who do not exist, by a service that ends with it."""
+
+    def __init__(self, own: Service) -> None:
+        super().__init__(own.address, own.credentials, data=DATA)
+        self._own = own
+
+    def __repr__(self) -> str:
+        return f"<a rehearsal: {DATA}, made-up groups, nothing is spent>"
+
+    def close(self) -> None:
+        """Hang up, and end the service."""
+        super().close()
+        self._own.end()
 
 
 def _request_id(given: str | None, *, once: bool) -> str | None:

@@ -1,4 +1,4 @@
-"""A client that rehearses: a real service of its own answers it, about people who do not exist."""
+"""A real service of a client's own, about people who do not exist: see `AuditClient.rehearsal`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fairwall.client.audit_client import AuditClient
 from fairwall.errors import UserError
 
 __tracebackhide__ = True
@@ -20,8 +19,26 @@ DATA = "rehearsal-of-nobody"
 """What the data set is called: terms, answers and cards say so."""
 
 
-class Rehearsal(AuditClient):
-    """See `AuditClient.rehearsal`, which makes one."""
+class Service:
+    """A service of one's own, which ends with who has begun it.
+
+    Parameters
+    ----------
+    rows : int or frame
+        As of `fairwall.client.audit_client.AuditClient.rehearsal`, and so are the others.
+
+    Attributes
+    ----------
+    address, credentials : str
+        Where it is, and the folder by which it knows its one developer.
+
+    Raises
+    ------
+    ValueError
+        For rows that cannot be people.
+    UserError
+        If it does not start, with its one line.
+    """
 
     def __init__(
         self,
@@ -53,20 +70,14 @@ class Rehearsal(AuditClient):
             line = ""
         if not line:
             *_, said = self._child.stderr.read().strip().splitlines() or [""]
-            self._end()
+            self.end()
             raise UserError(f"no rehearsal: {said}")
         told = json.loads(line)
-        super().__init__(told["address"], told["credentials"], data=DATA)
+        self.address: str = told["address"]
+        self.credentials: str = told["credentials"]
 
-    def __repr__(self) -> str:
-        return f"<a rehearsal: {DATA}, made-up groups, nothing is spent>"
-
-    def close(self) -> None:
-        """Hang up, and end the service: what it was told and what it answered is gone."""
-        super().close()
-        self._end()
-
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End it: what it was told and what it answered is gone."""
         for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
             assert pipe is not None
             pipe.close()

@@ -26,7 +26,7 @@ def console(
         typer.Option(help="Answer this user's browser, too; by default your own alone.", metavar="NAME"),
     ] = None,
 ) -> None:
-    """Show budgets, questions, refusals and certificates in a browser on this machine. It changes nothing."""
+    """Show budgets, questions and certificates in a browser. It changes nothing."""
     from sim.deployment.console import SECONDS, Sources, page, styles
     from sim.deployment.local_page import HOST, LocalPage, users_of
 

@@ -83,7 +83,7 @@ def check(
         str, typer.Option(help="With --predictions, in the order of ids: the rows' digest, as sent.", metavar="HEX")
     ] = "",
 ) -> None:
-    """Check offline that compliance signed a page, and the table beside it. No byte may have changed since."""
+    """Check offline that compliance signed a page as it is. The table beside it, too."""
     from sim.attestation.check import check as checked
     from sim.attestation.envelope import EnvelopeError
 

@@ -50,11 +50,11 @@ def check(
     even_if_worthless: _EvenIfWorthless = False,
     even_if_revealing: _EvenIfRevealing = False,
 ) -> None:
-    """Tell what answers by a policy will be worth, or what `serve` with these options would refuse: status 2.
+    """Tell what answers are worth, or why a start would be refused.
 
-    Nothing is served or written, and the policy's own service may be running. Run it as the service's user. It
-    refuses a full disk too, on which a ledger that is begun is still read; and a ledger of an older format, which a
-    start brings up to date, it cannot read.
+    What a start with these options refuses is one line and status 2. Nothing is served or written, and the policy's
+    own service may be running. Run it as the service's user. It refuses a full disk too, on which a ledger that is
+    begun is still read; and a ledger of an older format, which a start brings up to date, it cannot read.
     """
     from sim.deployment.check import check
 
