@@ -50,7 +50,7 @@ def check(
     even_if_worthless: _EvenIfWorthless = False,
     even_if_revealing: _EvenIfRevealing = False,
 ) -> None:
-    """Tell what answers are worth, or why a start would be refused.
+    """Tell what answers are worth, or why a start is refused.
 
     What a start with these options refuses is one line and status 2. Nothing is served or written, and the policy's
     own service may be running. Run it as the service's user. It refuses a full disk too, on which a ledger that is
