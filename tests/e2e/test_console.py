@@ -211,6 +211,7 @@ def test_nothing_but_the_page_is_answered_and_to_nobody_else(tmp_path: Path) -> 
         assert shown.ask()[0] == 200
 
 
+@pytest.mark.check
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.parametrize(("options", "status"), [((), 403), (("--user", "nobody"), 200)])
 def test_other_users_of_the_machine_are_not_answered(tmp_path: Path, options: tuple[str, ...], status: int) -> None:
@@ -228,6 +229,7 @@ def test_other_users_of_the_machine_are_not_answered(tmp_path: Path, options: tu
         assert ("loans" in found[1]) == (status == 200)
 
 
+@pytest.mark.check
 def test_names_that_others_chose_are_text(tmp_path: Path) -> None:
     hostile(tmp_path)
     with console(tmp_path, "--log", str(tmp_path / "service.log")) as shown:
@@ -242,6 +244,7 @@ def test_names_that_others_chose_are_text(tmp_path: Path) -> None:
     assert taken_in(html.unescape(text)) >= {"script", "img", "b", "u", "s", "onerror", "onclick"}
 
 
+@pytest.mark.check
 def test_what_cannot_be_read_is_said_and_the_console_goes_on(tmp_path: Path) -> None:
     own = hostile(tmp_path, HOSTILE[:1])
     ledger, policy = tmp_path / "ledger/ledger.sqlite", tmp_path / "policy.toml"
@@ -280,6 +283,7 @@ def test_a_ledger_that_is_locked_is_said_to_be(tmp_path: Path) -> None:
     db.close()
 
 
+@pytest.mark.check
 def test_a_service_answers_while_the_console_reads(tmp_path: Path) -> None:
     own, over, read = Deployment(tmp_path), threading.Event(), []
 
@@ -304,6 +308,7 @@ def test_a_service_answers_while_the_console_reads(tmp_path: Path) -> None:
     assert len(own.entries()) == asked
 
 
+@pytest.mark.check
 def test_a_console_that_cannot_be_is_refused_in_a_line(tmp_path: Path) -> None:
     Deployment(tmp_path)
     policy = tmp_path / "policy.toml"

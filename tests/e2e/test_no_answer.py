@@ -117,6 +117,7 @@ def test_an_address_without_a_port_is_refused_before_it_is_tried(alice: Path) ->
         AuditClient("compliance.example", alice)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("authority", "name", "issued", "said"),
     [

@@ -75,6 +75,7 @@ def test_answers_cards_and_the_client_say_that_nobody_was_asked_about(audits: Au
     assert f"on the data set {said}" in model_card(answer, "mine")
 
 
+@pytest.mark.check
 def test_noise_is_real_repeats_are_free_and_the_budget_ends(audits: AuditClient) -> None:
     first, again, other = once(audits), once(audits), audits.ask(DECISIONS, "sp", 0.5)
     assert first.gaps == again.gaps != other.gaps
@@ -102,6 +103,7 @@ def test_rows_give_ids_and_labels_and_a_seed_who_is_who() -> None:
     assert max(map(abs, gaps)) < 0.2, "groups have nothing to do with rows"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("rows", "given", "error", "said"),
     [

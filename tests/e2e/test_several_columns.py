@@ -189,6 +189,7 @@ def turned(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]
     return write
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("change", "line"),
     [
