@@ -66,6 +66,29 @@ def test_every_public_method_is_answered_but_for_tables(audits: AuditClient) -> 
         assert inspect.signature(getattr(Rehearsal, name)) == inspect.signature(getattr(AuditClient, name))
 
 
+def test_names_of_models_are_kept_wherever_an_answer_is_told(audits: AuditClient) -> None:
+    """Of a mapping, of a frame's labels, and none of an array; in the order in which they were given."""
+    models = {"second": DECISIONS, "a first": ~DECISIONS, "0": DECISIONS}
+    answer = audits.ask(models, "sp", 0.5, threshold=0.1)
+    frame = answer.frame()
+    assert (answer.models, list(frame.index), frame.index.name) == (tuple(models), list(models), "model")
+    assert (frame["gap"].to_numpy() == answer.gaps).all()
+    assert (frame["high"].to_numpy() == answer.high).all()
+    assert list(frame) == ["gap", "low", "high", "likely_low", "likely_high", "probability_above"]
+    assert frame.attrs["metric"] == "sp"
+    table = audits.by_group(models, ("group", "region"), 0.5)
+    assert list(dict.fromkeys(table.index.get_level_values("model"))) == list(models)
+    assert table.loc["a first", "a", "north"]["people"] >= 0
+    assert list(audits.ask(np.stack(list(models.values())), "sp", 0.5).frame().index) == [0, 1, 2]
+    axes = answer.plot()
+    assert {label.get_text() for label in axes.get_yticklabels()} == set(models)
+    drawn = [line.get_xdata() for line in axes.get_lines() if len(line.get_xdata()) == 3]
+    assert np.array_equal(np.sort(drawn[0]), np.sort(answer.gaps))
+    for wrong in ({}, {"a": [0, 1], "b": [1]}, {"a": ["x"] * PEOPLE}):
+        with pytest.raises(ValueError, match="predictions"):
+            audits.ask(wrong, "sp", 0.5)
+
+
 def test_answers_cards_and_the_client_say_that_nobody_was_asked_about(audits: AuditClient) -> None:
     said = "rehearsal-of-nobody"
     answer = once(audits)

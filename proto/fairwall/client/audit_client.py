@@ -211,8 +211,8 @@ class AuditClient:
             In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
             ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. In any order where the
             service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``.
-            A table has a column for each model: the path of a Parquet file, an Arrow table, a frame of polars, or, with
-            ``ids`` as the name of its column of ids, one of pandas.
+            A table has a column for each model: the path of a Parquet file, an Arrow table, a mapping of names to
+            arrays, a frame of polars, or, with ``ids`` as the name of its column of ids, one of pandas.
         metric : str
             Such as "sp" or "eo", or another name of docs/metrics.md, such as "demographic_parity".
         epsilon : float
@@ -267,7 +267,7 @@ class AuditClient:
             )
         )
         self._check_rows(digest, answer.rows_compared)
-        return replace(answer, digest=question)
+        return replace(answer, digest=question, models=batch.names)
 
     def ask_table(
         self,
@@ -365,7 +365,7 @@ class AuditClient:
         Parameters, also those by keyword, and errors are those of `count_by_group`; ImportError where there is no
         pandas, before anything is sent.
         """
-        by_group.require_pandas()
+        gaps.require_pandas("count_by_group(...).records()")
         return self.count_by_group(predictions, by, epsilon, **asked).frame()
 
     def count_by_group(
@@ -418,7 +418,7 @@ class AuditClient:
             " with groups",
         )
         self._check_rows(digest, bought.rows_compared)
-        return bought
+        return replace(bought, names=batch.names)
 
     def by_quantile(
         self,

@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.client.gaps import require_pandas
 from fairwall.client.predictions import Batch, announced, encoded
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
@@ -104,6 +105,8 @@ class ByGroup:
         The counts, with noise.
     least_share : float
         See `GroupTerms`.
+    names : tuple of str
+        As `Answer.models`.
     epsilon_charged, epsilon_remaining, epsilon_remaining_now, rows_compared, request_id, data : as of `Answer`.
     """
 
@@ -119,6 +122,7 @@ class ByGroup:
     rows_compared: bool | None = field(default=None, repr=False)
     request_id: str = field(default="", repr=False)
     data: str = ""
+    names: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, release: wire.GroupRelease, **charged: Any) -> ByGroup:
@@ -174,7 +178,7 @@ class ByGroup:
         ImportError
             Without pandas; `records` needs none.
         """
-        pandas = require_pandas()
+        pandas = require_pandas("count_by_group(...).records()")
         over = self._over(over)
         names = [*(["model"] if self.models > 1 else []), *over]
         frame = pandas.DataFrame.from_records(self.records(over)).drop(columns=[] if self.models > 1 else ["model"])
@@ -217,7 +221,10 @@ class ByGroup:
             columns |= {f"{measure}_{name}": column for name, column in vars(found).items()}
             if measure in _TESTED:
                 columns[f"{measure}_p_value"] = p_values(share)
-        yield from ({"model": model, **record} for record in joined.records(columns))
+        yield from ({"model": self._called(model), **record} for record in joined.records(columns))
+
+    def _called(self, model: int) -> str | int:
+        return self.names[model] if self.names else model
 
     def _over(self, over: Sequence[str] | None) -> tuple[str, ...]:
         kept = self.by if over is None else tuple(name for name in self.by if name in over)
@@ -297,7 +304,7 @@ class ByGroup:
                 two = self.counts([(name, model)], over).combined(np.array([[0.0, 1.0], [1.0, -1.0]]))
                 place = joined.reference(two.share(0, 1).estimate, reference)
                 columns |= joined.beside(f"{name}_odds_ratio", place, partial(common_odds_ratio, two))
-            records += [{"model": model, **record} for record in joined.records(columns)]
+            records += [{"model": self._called(model), **record} for record in joined.records(columns)]
         return records
 
     def joined(self, over: Sequence[str] | None = None) -> Joined:
@@ -406,16 +413,6 @@ class Groups(GroupServiceStub):
             request_serializer=chunks.serialize,
             response_deserializer=wire.ByGroupResponse.FromString,
         )
-
-
-def require_pandas() -> Any:
-    """Return pandas; ImportError that says what to do where there is none."""
-    try:
-        return importlib.import_module("pandas")
-    except ModuleNotFoundError:
-        raise ImportError(
-            "a frame needs pandas: pip install 'fairwall[groups]', or take count_by_group(...).records()"
-        ) from None
 
 
 def require_scipy() -> None:

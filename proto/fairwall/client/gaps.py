@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import numpy as np
@@ -22,6 +23,10 @@ from fairwall.rpc import arrays, channel, chunks
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.v1.array_pb2 import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -60,6 +65,8 @@ class Answer:
         What was asked about, and for.
     by : str
         The column that gaps are by; empty for the first.
+    models : tuple of str
+        What each model is called, where predictions came with names: of a mapping, of columns, or of a frame's labels.
     digest : str
         BLAKE3, in hexadecimal, of all that was asked, predictions included, where the request was named by it (``once``
         of `AuditClient.ask`); else empty.
@@ -79,7 +86,54 @@ class Answer:
     data: str = ""
     metric: str = ""
     by: str = ""
+    models: tuple[str, ...] = ()
     digest: str = field(default="", repr=False)
+
+    def frame(self) -> pd.DataFrame:
+        """Give one row for each model, by its name or number: ``gap`` and the ends of its intervals, as above.
+
+        ``probability_above`` is there if it was asked for, and ``attrs`` has what was asked and charged.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+        """
+        pandas = require_pandas("the arrays gaps, low and high")
+        columns = {"gap": self.gaps, **{name: getattr(self, name) for name in _ENDS}}
+        if self.probability_above is not None:
+            columns["probability_above"] = self.probability_above
+        frame: pd.DataFrame = pandas.DataFrame(columns, index=pandas.Index(self.models or range(len(self.gaps))))
+        frame.index.name = "model"
+        frame.attrs = {name: getattr(self, name) for name in ("data", "metric", "by", "request_id", "epsilon_charged")}
+        return frame
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw each model's gap, from the smallest to the largest: promised intervals thin, likely ones broad.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, optional
+            By default those of a new figure.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib.
+        """
+        if axes is None:
+            from matplotlib import pyplot
+
+            _, axes = pyplot.subplots(figsize=(6, 1 + 0.25 * len(self.gaps)), layout="constrained")
+        order = np.argsort(np.abs(self.gaps))[::-1]
+        places = np.arange(len(order))
+        for (low, high), width in (((self.low, self.high), 1.2), ((self.likely_low, self.likely_high), 4.0)):
+            axes.hlines(places, low[order], high[order], lw=width, color="C0", alpha=0.5 if width > 2 else 1.0)
+        axes.plot(self.gaps[order], places, "o", color="C0", ms=5)
+        axes.axvline(0, color="grey", lw=0.9, ls=":")
+        axes.set_yticks(places, [self.models[i] if self.models else str(i) for i in order])
+        axes.set_xlabel(f"gap, {self.metric}" + (f" by {self.by}" if self.by else ""))
+        return axes
 
     def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bound the probability that the test set's exact gap is above a threshold: promised, as `low` and `high` are.
@@ -99,6 +153,17 @@ class Answer:
             0.95 where `low` is above the threshold, and else 0; 0.05 where `high` is not above it, and else 1.
         """
         return np.where(self.low > threshold, LEVEL, 0.0), np.where(self.high <= threshold, 1 - LEVEL, 1.0)
+
+
+_ENDS = "low", "high", "likely_low", "likely_high"
+
+
+def require_pandas(instead: str) -> Any:
+    """Return pandas; ImportError that says what to do, or to take instead, where there is none."""
+    try:
+        return importlib.import_module("pandas")
+    except ModuleNotFoundError:
+        raise ImportError(f"a frame needs pandas: pip install 'fairwall[groups]', or take {instead}") from None
 
 
 @dataclass(frozen=True)

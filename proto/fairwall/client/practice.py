@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.client.by_group import ByGroup, require_pandas, told
+from fairwall.client.by_group import ByGroup, told
+from fairwall.client.gaps import require_pandas
 from fairwall.client.predictions import numbers
 from fairwall.laws.group_tables import compared
 from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
@@ -225,7 +226,7 @@ def _labelled(predictions: Any, models: NDArray[Any]) -> Any:
     """Label models' columns as the Series is that they were made of."""
     if not _is_series(predictions):
         return models
-    return require_pandas().DataFrame(models, columns=predictions.index)
+    return require_pandas("an array").DataFrame(models, columns=predictions.index)
 
 
 def _is_series(given: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class Batch:
     order : ndarray of intp, shape (people,), optional
         Which of the people comes when, if not as they lie.
     names : tuple of str
-        What a table calls each model; empty of an array.
+        What a table, a mapping or a frame calls each model; empty of an array.
     """
 
     shape: tuple[int, int]
@@ -125,7 +125,8 @@ def opened(predictions: Any, ids: Any) -> tuple[Any, Any]:
     Parameters
     ----------
     predictions : Any
-        A table is the path of a file, an Arrow table or a frame; that of pandas only where ``ids`` is a name.
+        A table is the path of a file, an Arrow table, a mapping of names to arrays, or a frame; that of pandas only
+        where ``ids`` is a name.
 
     Raises
     ------
@@ -137,6 +138,8 @@ def opened(predictions: Any, ids: Any) -> tuple[Any, Any]:
         columns = _of_file(Path(predictions))
     elif hasattr(predictions, "column_names"):  # Arrow's
         columns = predictions.column_names, predictions.__getitem__
+    elif isinstance(predictions, Mapping):
+        columns = list(predictions), predictions.__getitem__
     elif hasattr(predictions, "columns") and (named or not hasattr(predictions, "iloc")):
         columns = list(predictions.columns), predictions.__getitem__
     elif named:
@@ -176,10 +179,10 @@ def _of_columns(models: tuple[str, ...], column: Callable[[str], Any]) -> Batch:
 
     def values(name: str) -> NDArray[Any]:
         found = column(name)
-        found = np.asarray(found.to_numpy()) if hasattr(found, "to_numpy") else np.array("text")
+        found = np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
         if found.dtype.kind not in "biuf":
             raise _unfit(name)
-        if len(found) != people:
+        if found.shape != (people,):
             raise ValueError("predictions have more rows, or fewer, than when they were first read")
         return found
 

@@ -140,8 +140,9 @@ def _by_labels(predictions: Any, known: KnownRows) -> tuple[Batch, bytes]:
         except RowsError:
             continue
         if digest_of(written, order) == known.ids_digest:
-            values = numbers(predictions)
-            return replace(Batch.of(values.T if axis == 0 else values), order=order), known.ids_digest
+            values, models = numbers(predictions), predictions.axes[1 - axis] if predictions.ndim == 2 else ()
+            names = () if _only_counts(models, pandas) else tuple(map(str, models))
+            return replace(Batch.of(values.T if axis == 0 else values), order=order, names=names), known.ids_digest
     raise Mismatch(
         "neither rows nor columns are labelled with the ids of the service's rows: some are missing, or more, or "
         "others; to trust the order of rows instead, pass predictions.to_numpy()"
