@@ -38,6 +38,7 @@ __tracebackhide__ = True
 RECONNECT_SECONDS = 20.0
 """How long a service that was there before may take to come back."""
 _PAUSE_SECONDS = 0.1
+_STARTING_SECONDS = 0.25
 
 _T = TypeVar("_T")
 
@@ -568,12 +569,18 @@ class AuditClient:
             )
 
     def _call(self, call: Callable[[], _T], kind: str = "") -> _T:
-        """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
+        """Make a call, and again for a while if a connection that had worked was lost, or the service is starting.
+
+        A request id is charged once.
+        """
         give_up, others = time.monotonic() + RECONNECT_SECONDS, self._others
         while True:
             try:
                 result = call()
             except grpc.RpcError as error:
+                if channel.is_starting(error) and time.monotonic() < give_up:
+                    time.sleep(_STARTING_SECONDS)  # of several services the next one may be asked then
+                    continue
                 said = audit_error_of(error)
                 if said.reason == error_pb2.REASON_LEDGER_UNAVAILABLE and others:
                     others -= 1  # the next one is asked

@@ -20,6 +20,9 @@ PING_SECONDS = 10.0
 _LOST_SECONDS = 15.0
 """How long it has to answer: one that is only held up is not cancelled."""
 
+STARTING = "the service is starting"
+"""What a service says of calls that come before it is ready."""
+
 _RECONNECT_FIRST_MS, _RECONNECT_MOST_MS = 100, 1000
 
 _NO_TLS = "what listens there does not speak TLS: is the port the service's, and no plain HTTP before it?"
@@ -30,6 +33,7 @@ _HUNG_UP = (
 )
 
 _WHY_LOST = {
+    STARTING: f"{STARTING}: ask again in a moment",
     "HTTP proxy": "a proxy of your environment (https_proxy) does not let you through; name the host in no_proxy",
     "Connection refused": "nobody is there: nothing listens on this port; is it right, and the service started?",
     "lookup": "no host of this name is known here",
@@ -92,6 +96,11 @@ def connect(
         ),
     )
     return channel if recorder is None else RecordedChannel(channel, server, recorder)
+
+
+def is_starting(error: grpc.RpcError) -> bool:
+    """Whether a call came before the service was ready."""
+    return isinstance(error, grpc.Call) and (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, STARTING)
 
 
 def why_lost(error: grpc.Call) -> str:

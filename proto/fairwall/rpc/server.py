@@ -25,7 +25,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from fairwall.rpc import chunks, journal, work
 from fairwall.rpc.access import CALLERS, HEALTH
-from fairwall.rpc.channel import PING_SECONDS
+from fairwall.rpc.channel import PING_SECONDS, STARTING
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify, unusable
 from fairwall.rpc.quota import Meter, Quota, metered
@@ -515,7 +515,7 @@ def _behaviour(handler: _Handler) -> Callable[..., Any]:
 
 
 def _not_yet(_: object, context: grpc.ServicerContext) -> None:
-    context.abort(grpc.StatusCode.UNAVAILABLE, "the service is starting")
+    context.abort(grpc.StatusCode.UNAVAILABLE, STARTING)
 
 
 def _end(context: grpc.ServicerContext, method: str, error: Exception, recorded: RecordedCall) -> None:
