@@ -37,6 +37,7 @@ from fairwall.laws.practice import (
     common_odds_ratio,
     counts_of_rows,
     counts_of_tables,
+    ratios_however_filled,
     treatment_equality,
 )
 from fairwall.rpc import arrays, channel, chunks
@@ -64,6 +65,7 @@ _COSTS = ("epsilon_charged", "epsilon_remaining", "epsilon_remaining_now")
 
 _OF_DECISIONS = ("selection_rate",)
 _OF_SCORES = ("mean_score", "scoring_rate")
+_OF_HITS = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 _TESTED = frozenset({"selection_rate", "scoring_rate"})
 
 
@@ -304,6 +306,45 @@ class ByGroup:
                 two = self.counts([(name, model)], over).combined(np.array([[0.0, 1.0], [1.0, -1.0]]))
                 place = joined.reference(two.share(0, 1).estimate, reference)
                 columns |= joined.beside(f"{name}_odds_ratio", place, partial(common_odds_ratio, two))
+            records += [{"model": self._called(model), **record} for record in joined.records(columns)]
+        return records
+
+    def however_filled(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Bound impact ratios over all ways in which whoever is unknown may belong to a group; it costs nothing.
+
+        Parameters
+        ----------
+        over : as of `frame`.
+
+        Returns
+        -------
+        list of dict
+            A record for each model and group, and for each measure m of decisions that was asked for ``m_ratio_least``
+            and ``m_ratio_most``, by the counts as released, and ``m_ratio_low`` and ``m_ratio_high``, between which the
+            exact ratio of these people lies with 95%, whoever the unknown are, noise counted
+            (`fairwall.laws.practice.ratios_however_filled`). NaN for groups that are not compared.
+
+        Raises
+        ------
+        ValueError
+            If nothing was asked of decisions.
+        """
+        asked = [name for name in self.measures if name in _OF_HITS]
+        if not asked:
+            raise ValueError(f"this needs one of {', '.join(_OF_HITS)}, which were not asked for")
+        joined, records = self.joined(over), list[dict[str, Any]]()
+        fits = [
+            [all(mine in (UNKNOWN, its) for mine, its in zip(one, other, strict=True)) for other in joined.values]
+            for one in joined.values
+        ]
+        may_be = np.array(fits) & joined.compared
+        for model in range(self.models):
+            columns: dict[str, NDArray[Any]] = {"compared": joined.compared}
+            for name in asked:
+                two = self.counts([(name, model)], over).combined(np.array([[0.0, 1.0], [1.0, -1.0]]))
+                least, most = ratios_however_filled(two, may_be, joined.compared)
+                columns |= {f"{name}_ratio_least": least.value, f"{name}_ratio_most": most.value}
+                columns |= {f"{name}_ratio_low": least.low, f"{name}_ratio_high": most.high}
             records += [{"model": self._called(model), **record} for record in joined.records(columns)]
         return records
 

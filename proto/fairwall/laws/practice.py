@@ -192,6 +192,56 @@ def common_odds_ratio(counts: Counts, reference: int) -> Estimate:
     return _clipped(_interval(of(counts.estimate), of(counts.draws), both, clear & clear[reference]), 0.0, math.inf)
 
 
+def ratios_however_filled(
+    counts: Counts, may_be: NDArray[np.bool_], compared: NDArray[np.bool_]
+) -> tuple[Estimate, Estimate]:
+    r"""Bound impact ratios over all ways in which people of unknown groups may belong to known ones.
+
+    With h hits and o others of a group, and h', o' of all who may be of it besides, its rate is from h / (h + o + o')
+    to (h + h') / (h + h' + o). Its ratio is smallest where whoever may be of it and is no hit is, and of the group that
+    can have the largest rate all hits who may be. No person is needed for both, so that this bound is reached. The
+    largest ratio is over the largest of the others' least rates: reached where two groups are compared, and beyond
+    that no more than a bound, since one person lowers the rate of one group alone.
+
+    Parameters
+    ----------
+    counts : Counts
+        Two rows: hits, and others.
+    may_be : ndarray of bool, shape (groups, groups)
+        Whether somebody who is counted in the group of the row may be of that of the column.
+    compared : ndarray of bool, shape (groups,)
+
+    Returns
+    -------
+    least, most : Estimate
+        In [0, 1]; NaN for groups that are not compared, and where fewer than two are. From the low end of the one to
+        the high end of the other lies the exact ratio of these people with 95%, noise counted, whoever they are.
+    """
+    elsewhere = (may_be & ~np.eye(len(may_be), dtype=np.bool_)).astype(np.float64)
+
+    def of(rows: NDArray[np.float64], *, smallest: bool) -> NDArray[np.float64]:
+        (hits, others), (more_hits, more_others) = rows, rows @ elsewhere
+        least = _over(hits, hits + others + more_others)
+        most = _over(hits + more_hits, hits + more_hits + others)
+        own, theirs = (least, most) if smallest else (most, least)
+        among = np.where(compared, np.nan_to_num(theirs), -1.0)
+        second, first = (np.sort(among, axis=-1)[..., [place]] for place in (-2, -1))
+        largest = np.where(among == first, second, first)  # of all groups but each
+        return np.where(compared & (largest >= 0), np.fmin(_over(own, largest), 1.0), np.nan)
+
+    if compared.sum() < 2:
+        nothing = np.full(len(compared), np.nan)
+        return Estimate(nothing, nothing, nothing), Estimate(nothing, nothing, nothing)
+    people = counts.combined(np.ones((1, 2)))
+    clear = np.broadcast_to(_clear(people.released, people.noise)[compared].all(), compared.shape)
+    norms = np.broadcast_to(np.abs(counts.noise).sum(axis=(0, 2))[:, np.newaxis], counts.noise.shape[1:])
+    least, most = (
+        _interval(of(counts.estimate, smallest=smallest), of(counts.draws, smallest=smallest), norms, clear)
+        for smallest in (True, False)
+    )
+    return _clipped(least, 0.0, 1.0), _clipped(most, 0.0, 1.0)
+
+
 def standardised_difference(share: Share, reference: int, deviation: float) -> Estimate:
     """Return each group's mean less that of the reference, over the deviation of all people's values.
 

@@ -8,6 +8,7 @@ Every statistical test has a fixed seed and a false-alarm rate of 1e-7.
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from compliance.answers import groups as module
 from compliance.answers.groups import released
 from compliance.noise.sampling import Noise, Seeded
-from compliance.records.groups import Grouped
+from compliance.records.groups import Attribute, Grouped
 from fairwall.client import practice
 from fairwall.client.by_group import ByGroup
 from fairwall.laws.group_tables import Table
@@ -341,3 +342,70 @@ def test_what_was_not_asked_for_is_said() -> None:
     with pytest.raises(ValueError, match="reference: no group has these values of kind"):
         bands.counts.practice(reference="nobody")
     assert "true_positive_rate_odds_ratio" not in bands.counts.practice()[0]
+
+
+def filled(cells: NDArray[np.int64], chosen: NDArray[np.int64], known: int) -> list[list[float]]:
+    """Give every group's impact ratio for every way in which the unknown, cell `known`, may belong to a group."""
+    unknown = np.flatnonzero(cells == known)
+    ratios = []
+    for fill in product(range(known), repeat=len(unknown)):
+        cells[unknown] = fill
+        rates = np.array([chosen[cells == group].mean() for group in range(known)])
+        if rates.max() > 0:
+            ratios.append((rates / rates.max()).tolist())
+    return ratios
+
+
+@pytest.mark.parametrize("known", [2, 3])
+def test_ratios_are_bounded_by_those_of_every_way_to_fill_in_the_unknown(known: int) -> None:
+    """The least is reached; the most is with two groups, and never exceeded."""
+    rng, looked_at = np.random.default_rng(known), 0
+    while looked_at < 150:
+        cells = np.append(np.arange(known), rng.integers(0, known + 1, 5))
+        chosen = rng.integers(0, 2, len(cells))
+        attribute = Attribute("kind", (*map(str, range(known)), "unknown"))
+        people = Grouped((attribute,), cells[np.newaxis].astype(np.uint8), np.zeros(len(cells), np.uint8))
+        told = asked(people, chosen, ("selection_rate",)).however_filled()
+        ratios = filled(cells, chosen, known)
+        if not ratios:
+            continue
+        looked_at += 1
+        for group, record in enumerate(told[:known]):
+            least, most = (end(each[group] for each in ratios) for end in (min, max))
+            close(record["selection_rate_ratio_least"], least)
+            close(record["selection_rate_ratio_low"], least)
+            found = record["selection_rate_ratio_most"]
+            assert found == pytest.approx(most) if known == 2 else found >= most - 1e-12
+        assert math.isnan(told[known]["selection_rate_ratio_least"])
+
+
+def test_whoever_is_known_in_part_may_be_of_the_groups_that_fit() -> None:
+    attributes = Attribute("race", ("a", "b", "unknown")), Attribute("sex", ("f", "m"))
+    # Of women of no known race two are chosen; men are all known.
+    codes = np.array([[0, 0, 1, 1, 2, 2, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0, 1, 1, 1, 1]], np.uint8)
+    chosen = np.array([1, 0, 1, 0, 1, 1, 1, 0, 1, 0])
+    people = Grouped(attributes, codes, np.zeros(10, np.uint8))
+    told = asked(people, chosen, ("selection_rate",), by=("race", "sex")).however_filled()
+    found = {(each["race"], each["sex"]): each["selection_rate_ratio_least"] for each in told}
+    close([found["a", "f"], found["a", "m"]], [0.5 / 0.75, 0.5 / 0.75])  # the other women may have three of four chosen
+    by_sex = {each["sex"]: each for each in asked(people, chosen, ("selection_rate",), by=("sex",)).however_filled()}
+    close(by_sex["m"]["selection_rate_ratio_least"], 0.5 / (4 / 6))  # nobody's sex is unknown
+
+
+@pytest.mark.parametrize("worlds", [60, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_bounds_hold_whoever_the_unknown_are(epsilon: float, worlds: int) -> None:
+    """Against the worst fills: all who may make the first group's ratio smallest, and largest."""
+    rng, missed = np.random.default_rng(round(10 * epsilon)), 0
+    hits, others = np.array([20, 150, 30]), np.array([80, 150, 20])
+    cells = np.repeat([0, 0, 1, 1, 2, 2], np.column_stack([hits, others]).ravel())
+    chosen = np.repeat([1, 0, 1, 0, 1, 0], np.column_stack([hits, others]).ravel())
+    people = Grouped(
+        (Attribute("kind", ("0", "1", "unknown")),), cells[np.newaxis].astype(np.uint8), np.zeros(len(cells), np.uint8)
+    )
+    smallest, largest = (20 / (100 + 20)) / (180 / 330), (50 / 130) / (150 / 320)
+    for _ in range(worlds):
+        (record, *_) = asked(people, chosen, ("selection_rate",), epsilon, Seeded(rng)).however_filled()
+        low, high = record["selection_rate_ratio_low"], record["selection_rate_ratio_high"]
+        missed += not low <= smallest <= largest <= high
+    assert missed <= scipy.stats.binom.isf(FALSE_ALARM, worlds, 0.05)
