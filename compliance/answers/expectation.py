@@ -171,7 +171,8 @@ def _imagined(
             found[0].append(np.abs(np.clip(released.values, *metric_range(metric)) - truth) / stands_for**power)
             for halves, (low, high) in zip(found[1:], ends_of(released), strict=False):
                 low, high = within_range(low, high, metric)
-                halves.append((high - low) / 2 / stands_for**power)
+                with np.errstate(invalid="ignore"):  # both ends of a ratio may be infinite
+                    halves.append((high - low) / 2 / stands_for**power)
         found[3].append(np.abs(midpoint(metric) - truth))
     return tuple(map(np.concatenate, found))
 

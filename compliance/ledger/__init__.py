@@ -548,7 +548,7 @@ def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Seque
         postgres.check_server(place)
     for left in reversed(range(_LOOKS if is_begun else 0)):
         try:
-            with reading(place) as session:
+            with reading(place, untouched=True) as session:
                 _check_budgets(accounts, served, _looked_at(session, seal, accounts))
             break
         except LedgerError:  # a service may have charged between the look at its heads and the one at its records

@@ -47,13 +47,17 @@ def open_seal(place: Place, key: bytes) -> AnySeal:
     return Seal(place, key)
 
 
-def reading(place: Place) -> AbstractContextManager[Session]:
-    """Read a store as it is at one moment, without changing it, also while a service uses it."""
+def reading(place: Place, *, untouched: bool = False) -> AbstractContextManager[Session]:
+    """Read a store as it is at one moment, without changing it, also while a service uses it.
+
+    `untouched` leaves no files of a log beside a file that nobody has open. A service that begins meanwhile may make it
+    look damaged: whoever asks for it looks again.
+    """
     if isinstance(place, str):
         return postgres.reading(place)
     from compliance.ledger import sqlite
 
-    return sqlite.reading(place)
+    return sqlite.reading(place, untouched=untouched)
 
 
 @dataclass(frozen=True)

@@ -184,13 +184,13 @@ class SqliteStore:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[SqliteSession]:
+def reading(path: Path, *, untouched: bool = False) -> Iterator[SqliteSession]:
     """Read a file as it is at one moment, as of `compliance.ledger.place.reading`."""
     with explained(str(path)):
         if not path.is_file():
             raise LedgerError("there is no such file")
-        # A reader of a ledger that nobody has open would leave the files of a log beside it.
-        how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+        alone = untouched and not path.with_name(f"{path.name}-wal").exists()
+        how = "immutable=1" if alone else "mode=ro"
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)) as db:
             db.execute("BEGIN")
             _check_format(db)

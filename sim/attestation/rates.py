@@ -17,7 +17,7 @@ from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from sim.attestation import figures
 from sim.report.notation import MISSING, number, plural
 from sim.report.page import Section
-from sim.report.tables import Column, PageTable, as_csv
+from sim.report.tables import Column, PageTable, as_csv, plain
 
 _Told = Mapping[str, Any]
 
@@ -108,8 +108,9 @@ def table_of(account: _Told) -> bytes:
     head = ["dataset", "developer", "request", "model", "by", "group", "measure", "compared", *told]
     rows = [
         [
-            *(request["dataset"], request["developer"], request["request"], str(row["model"])),
-            *(named(row["over"]), ", ".join(row["group"]), row["measure"], "yes" if row["compared"] else "no"),
+            *map(plain, (request["dataset"], request["developer"], request["request"], str(row["model"]))),
+            *map(plain, (named(row["over"]), ", ".join(row["group"]), row["measure"])),
+            "yes" if row["compared"] else "no",
             *("" if row[name] is None else repr(row[name]) for name in told),
         ]
         for request in account.get("byGroup", ())

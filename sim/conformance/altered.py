@@ -100,7 +100,7 @@ def _changed(asked: Asked, world: World) -> Iterator[tuple[str, Asked]]:
             others = [math.nextafter(value, 0.0), math.nextafter(value, math.inf)]
         elif field.name == "metric":
             others = [number_of(name) for name in about.metrics if number_of(name) != value][:2]
-        elif field.name == "by":
+        elif field.name == "by" and field.is_repeated:
             others = [[name] for name in about.groups] + [list(about.groups), list(about.groups)[::-1]]
         elif field.name == "measures":
             others = [[number_of_measure(name)] for name in about.measures] + [[*value, *_more(value, about)]]

@@ -247,14 +247,15 @@ def _shown(deployment: str) -> str:
 
 
 def _people(path: Path, groups: tuple[int, int], people: int, first_id: int = 1) -> None:
-    """Write a table; all have the same labels, ids and incomes."""
+    """Write a table; all have the same labels, and those of the same ids the same incomes."""
     labels, rng = np.random.default_rng(0).permutation(np.arange(people) % 2), np.random.default_rng(2)
     advantaged, counted = np.zeros(people, int), np.random.default_rng([3, *groups])
     for label, size in enumerate(groups):
         who = np.flatnonzero(labels == label)
         advantaged[np.random.default_rng(size).permutation(who)[:size]] = 1
     columns: dict[str, Any] = {"label": labels, "advantaged": advantaged}
-    columns |= {IDS: rng.permutation(people) + first_id, PUBLIC: rng.integers(10, 99, people)}
+    ids, earned = rng.permutation(people) + first_id, rng if first_id == 1 else np.random.default_rng(first_id)
+    columns |= {IDS: ids, PUBLIC: earned.integers(10, 99, people)}
     columns |= {"kind": counted.choice(("x", "y", "z", ""), people), "half": counted.choice(COUNTED["half"], people)}
     lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")

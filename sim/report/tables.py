@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,19 +15,23 @@ _ROWS_FOLDED = 3
 _HELD = 48
 """So many letters may stay where they are; more would leave no room for what is scrolled."""
 
-_FORMULA = re.compile(r"[=+@\t\r]|-(?!\d+(\.\d+)?(e[-+]?\d+)?$)")
-"""How a cell begins that a spreadsheet computes; a number below 0 is one as it is."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet computes."""
 
 _LETTER = 0.6
 """How wide a letter is, in em."""
 
 
 def as_csv(rows: Iterable[Iterable[str]]) -> bytes:
-    """Write rows as a CSV file. What others named is no formula in a spreadsheet: an apostrophe is before it."""
+    """Write rows as a CSV file."""
     text = io.StringIO()
-    for row in rows:
-        csv.writer(text).writerow(f"'{one}" if _FORMULA.match(one) else one for one in row)
+    csv.writer(text).writerows(rows)
     return text.getvalue().encode()
+
+
+def plain(text: str) -> str:
+    """Have a text, which others may have chosen, be no formula in a spreadsheet: an apostrophe comes before it."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ class PageTable:
     @property
     def csv(self) -> str:
         """The whole table as a CSV file, as the address of a link holds it."""
-        rows = zip(*(column.texts for column in self.columns), strict=True)
+        texts = (column.texts if column.numeric else map(plain, column.texts) for column in self.columns)
+        rows = zip(*texts, strict=True)
         written = as_csv([[column.name for column in self.columns], *rows])
         return f"data:text/csv;charset=utf-8;base64,{b64encode(written).decode()}"
 

@@ -147,7 +147,7 @@ PROGRAM = """
 import time
 from fairwall import AuditClient
 audits = AuditClient.rehearsal(60)
-print(audits._child.pid, audits._address, flush=True)
+print(audits._own._child.pid, audits._address, flush=True)
 time.sleep(600)
 """
 

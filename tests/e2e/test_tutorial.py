@@ -61,7 +61,7 @@ def test_the_tutorial_is_played(tmp_path: Path) -> None:
             it.kill()
     assert (asked.returncode, asked.stderr) == (0, "")
     assert re.fullmatch(r"gap (\S+), between \S+ and \S+\nepsilon left: 2.75\n", asked.stdout), asked.stdout
-    assert "95% interval" in (own / "log").read_text()
+    assert "confined by" in (own / "log").read_text()
 
 
 def test_the_report_has_what_the_page_says_stands_in_it() -> None:
