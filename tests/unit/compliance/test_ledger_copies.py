@@ -89,7 +89,7 @@ def test_a_twin_that_copies_the_file_alone_is_refused(
 ) -> None:
     """What is in the write-ahead log is not in the file."""
 
-    def of_the_file_alone(path: Path, sound: Any = sqlite.reading) -> Any:
+    def of_the_file_alone(path: Path, sound: Any = sqlite.reading, **_: bool) -> Any:
         return sound(shutil.copyfile(path, tmp_path / "alone"))
 
     monkeypatch.setattr(sqlite, "reading", of_the_file_alone)
