@@ -125,7 +125,7 @@ def check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
     if not has_key and (sealed or begun):
         raise LedgerError(f"{key}: is missing, with which {ledger} and its head {head} were made: bring it back")
     # A long ledger takes a while to read: only where no head tells that it holds something.
-    empty = not sealed and not (begun and any(each.records for each in inspect(place.ledger)))
+    empty = not sealed and not (begun and any(each.records for each in inspect(place.ledger, untouched=True)))
     if empty and has_key and not new:
         raise LedgerError(
             f"{ledger}: the ledger and its head {head} are gone, but there is {key}, which is made with "

@@ -85,13 +85,15 @@ class Inspection:
     fault: str
 
 
-def inspect(place: Place, key: bytes = b"") -> tuple[Inspection, ...]:
+def inspect(place: Place, key: bytes = b"", *, untouched: bool = False) -> tuple[Inspection, ...]:
     """Read all chains of a ledger as they are at one moment, without its seal.
 
     Parameters
     ----------
     key : bytes
         As in `Books`.
+    untouched : bool
+        As of `reading`.
 
     Raises
     ------
@@ -100,7 +102,7 @@ def inspect(place: Place, key: bytes = b"") -> tuple[Inspection, ...]:
     LedgerUnavailable
         If it cannot be read.
     """
-    with reading(place) as session:
+    with reading(place, untouched=untouched) as session:
         return tuple(_inspected(session, chain, key) for chain in session.chains())
 
 
