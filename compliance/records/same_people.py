@@ -136,7 +136,6 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
         content = hashlib.file_digest(file, "sha256").digest()[:16]
     columns: list[_Column] = []
     hashed: list[NDArray[np.uint64]] = []
-    others: list[NDArray[np.uint64]] = []
     known, people = b"", 0
     for name, values in _read(source, hidden):
         people = len(values)
@@ -148,10 +147,8 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
             whole = hashlib.sha256(found.astype("<u8").tobytes() + counts.astype("<u8").tobytes()).digest()[:16]
             columns.append(_Column(_short(name.encode()), whole, len(found), name == ids))
             hashed.append(hashes)
-            if name != ids:
-                others.append(hashes)
-    rows = (*_sketches(hashed), *(_sketches(others) if len(others) < len(hashed) else ()))
-    return Traits(content, people, tuple(columns), rows, known)
+    of_ids = [hashes for hashes, column in zip(hashed, columns, strict=True) if column.is_id]
+    return Traits(content, people, tuple(columns), tuple(_sketches(hashed, of_ids)), known)
 
 
 def traits_by_ids(content: bytes, people: int, ids: Sequence[str]) -> Traits:
@@ -285,14 +282,25 @@ def _only_count(distinct: NDArray[np.float64], rows: int) -> bool:
     return any(np.array_equal(numbers, np.arange(first, first + rows)) for first in (0, 1))
 
 
-def _sketches(columns: Sequence[NDArray[np.uint64]]) -> Iterator[_Sketch]:
+def _sketches(columns: Sequence[NDArray[np.uint64]], ids: Sequence[NDArray[np.uint64]]) -> Iterator[_Sketch]:
+    """Digest rows by all columns and by all but each; and, where one of them has the ids, without these and each."""
     whole = np.add.reduce(columns) if columns else np.zeros(0, np.uint64)
-    for left_out in (np.zeros_like(whole), *columns):
-        # Mixed, so that neither the order nor what is smallest has to do with any value.
-        digests, counts = np.unique(_mixed(whole - left_out), return_counts=True)
-        once = digests[counts == 1]
-        share = (int(once[_ROWS - 1]) + 1) / 2**64 if len(once) > _ROWS else 1.0
-        yield _Sketch(share, tuple(_each(once[:_ROWS].astype("<u8").tobytes())))
+    yield _sketch(whole)
+    yield from (_sketch(whole - column) for column in columns)
+    yield from (_sketch(whole - own - column) for own in ids for column in columns if column is not own)
+
+
+def _sketch(rows: NDArray[np.uint64]) -> _Sketch:
+    # Mixed, so that neither the order nor what is smallest has to do with any value.
+    digests = _mixed(rows)
+    # Where rows differ, the least are among these, and the others need not be sorted.
+    bound = np.uint64(min((8 * _ROWS << 64) // max(len(rows), 1), 2**64 - 1))
+    for some in (digests[digests <= bound], digests):
+        found, counts = np.unique(some, return_counts=True)
+        once = found[counts == 1]
+        if len(once) > _ROWS:
+            return _Sketch((int(once[_ROWS - 1]) + 1) / 2**64, tuple(_each(once[:_ROWS].astype("<u8").tobytes())))
+    return _Sketch(1.0, tuple(_each(once.astype("<u8").tobytes())))
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
