@@ -309,9 +309,8 @@ _NAMED = b"\x06"
 def column_of(entry: Entry) -> str:
     """Read by which protected column the gaps are; empty where there is one alone, and for what are no gaps."""
     stored = entry.reply.answer
-    if entry.request.metric not in METRICS or stored[:1] != _NAMED or len(stored) % 8 != 1:
-        return ""
-    return stored[2 : 1 + 8 * stored[1]].rstrip(b"\0").decode()
+    begins = _begins(stored) if entry.request.metric in METRICS and len(stored) % 8 else 0
+    return stored[2:begins].rstrip(b"\0").decode()
 
 
 def _encode_answer(release: Release, column: str) -> bytes:
@@ -327,12 +326,16 @@ def _encode_answer(release: Release, column: str) -> bytes:
     return begins + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes()
 
 
+def _begins(stored: bytes) -> int:
+    """Return where the numbers of an answer begin that has all five of each model."""
+    return 1 + 8 * stored[1] if stored[:1] == _NAMED else len(_ROWS)
+
+
 def _decode_answer(entry: Entry) -> NDArray[np.float64]:
     """Return answers and the ends of their intervals, guaranteed and likely, shape (5, m)."""
     stored = entry.reply.answer
     if len(stored) % 8:
-        begins = 1 + 8 * stored[1] if stored[:1] == _NAMED else len(_ROWS)
-        return np.frombuffer(stored, dtype="<f8", offset=begins).reshape(5, -1)
+        return np.frombuffer(stored, dtype="<f8", offset=_begins(stored)).reshape(5, -1)
     # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
     values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
     unknown = np.full(values.shape, np.nan)
@@ -360,13 +363,12 @@ def facts_of(bought: tuple[bytes, ...], under: bytes = b"") -> Facts:
     for facts in bought:
         if b"\n" not in facts:  # as they were written once: who needs them buys them again
             continue
-        place = facts.index(b"\n") + 1
-        whose = b"" if facts[:1] == b"[" else facts[: place - 1]
+        whose, _, own = (b"", b"", facts) if facts[:1] == b"[" else facts.partition(b"\n")
         if whose != under.hex().encode():
             continue
-        start, place = place if whose else 0, facts.index(b"\n", place) + 1 if whose else place
-        for name, kind, shape in json.loads(facts[start:place]):
+        place = own.index(b"\n") + 1
+        for name, kind, shape in json.loads(own[:place]):
             size = math.prod(shape)
-            found[name] = np.frombuffer(facts, kind, size, place).reshape(shape)
+            found[name] = np.frombuffer(own, kind, size, place).reshape(shape)
             place += found[name].nbytes
     return found
