@@ -137,10 +137,9 @@ class GroupCase:
         return self.case.ledger.settle(request, reply, room=room)
 
     def attributes(self, names: Sequence[str]) -> list[wire.GroupAttribute]:
-        """Name the values of some attributes, as they are told; ValueError if there is no such attribute."""
-        there = [each.name for each in self.people.attributes]
-        chosen = [self.people.attributes[there.index(name)] for name in names]
-        return [wire.GroupAttribute(name=each.name, values=each.values) for each in chosen]
+        """Name the values of some attributes, as they are told; KeyError if there is no such attribute."""
+        values = {each.name: each.values for each in self.people.attributes}
+        return [wire.GroupAttribute(name=name, values=values[name]) for name in names]
 
     def loss(self, epsilon: float) -> Loss:
         """Say what a request costs that offers so much: all of it."""
