@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import tomli_w
 from numpy.typing import NDArray
 
 from fairwall.errors import UserError
@@ -28,6 +27,44 @@ _DISADVANTAGED = 0.3
 _REGIONS = ("north", "east", "south", "west")
 _LEAST, _MOST_LEAST = 3, 20
 """How few people of a label there may be, and the largest least group: that of the documented example."""
+
+_POLICY = """
+[deployment]
+name = "{name}"
+listen = "127.0.0.1:0"
+credentials = "certificates/compliance"
+ledger = "ledger/ledger.sqlite"
+seal = "seal/head"
+[data]
+name = {data}
+source = "people.csv"
+protected = "group"
+advantaged = "a"
+label = "label"
+positive = "1"
+minimum_group = {least}
+{id}
+[data.groups]
+group = ["a", "b"]
+region = {regions}
+[audit]
+metrics = {metrics}
+mechanism = {mechanism}
+queries_max = 1000
+epsilon_min = 1e-6
+[budget]
+epsilon = {epsilon!r}
+[release]
+source = "others.csv"
+protocol = "grr"
+epsilon = {epsilon!r}
+[release.columns]
+group = ["a", "b"]
+region = {regions}
+[developers.{developer}]
+epsilon = {epsilon!r}
+release = {epsilon!r}
+"""
 
 
 @dataclass(frozen=True)
@@ -85,38 +122,20 @@ def prepare(folder: Path, asked: Asked) -> Path:
     _table(folder / "people.csv", columns)
     others = {"group": rng.choice(["a", "b"], asked.people), "region": rng.choice(_REGIONS, asked.people)}
     _table(folder / "others.csv", others)
-    listed = {"group": ["a", "b"], "region": list(_REGIONS)}
-    said = {
-        "deployment": {
-            "name": _NAME,
-            "listen": "127.0.0.1:0",
-            "credentials": "certificates/compliance",
-            "ledger": "ledger/ledger.sqlite",
-            "seal": "seal/head",
-        },
-        "data": {
-            "name": asked.data,
-            "source": "people.csv",
-            **({} if asked.ids is None else {"id": "id"}),
-            "protected": "group",
-            "advantaged": "a",
-            "label": "label",
-            "positive": "1",
-            "minimum_group": min(_MOST_LEAST, int(few.min())),
-            "groups": listed,
-        },
-        "audit": {
-            "metrics": list(asked.metrics),
-            "mechanism": asked.mechanism,
-            "queries_max": 1000,
-            "epsilon_min": 1e-6,
-        },
-        "budget": {"epsilon": float(asked.epsilon)},
-        "release": {"source": "others.csv", "protocol": "grr", "epsilon": float(asked.epsilon), "columns": listed},
-        "developers": {_DEVELOPER: {"epsilon": float(asked.epsilon), "release": float(asked.epsilon)}},
-    }
     policy = folder / "policy.toml"
-    policy.write_text(tomli_w.dumps(said), encoding="utf-8")
+    policy.write_text(
+        _POLICY.format(
+            name=_NAME,
+            developer=_DEVELOPER,
+            data=json.dumps(asked.data),
+            least=min(_MOST_LEAST, int(few.min())),
+            id="" if asked.ids is None else 'id = "id"',
+            regions=json.dumps(_REGIONS),
+            metrics=json.dumps(asked.metrics),
+            mechanism=json.dumps(asked.mechanism),
+            epsilon=float(asked.epsilon),
+        )
+    )
     return policy
 
 
