@@ -90,6 +90,7 @@ def test_verdicts_are_told_and_drawn_of_all_tables(tmp_path: Path) -> None:
     assert all(f">{table}<" in drawn.read_text() for table, *_ in found)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("table", "said"), [("bank:b.csv", "not one of lsac:PATH"), ("lsac:no-such.csv", "no-such.csv")]
 )

@@ -131,6 +131,7 @@ def taken_in(text: str) -> set[str]:
     return Elements(text).seen & {"script", "img", "b", "u", "s", "onerror", "onclick"}
 
 
+@pytest.mark.check
 def test_what_was_asked_refused_and_issued_is_shown(tmp_path: Path) -> None:
     own = Deployment(tmp_path)
     own.set_budget(4 * CHARGE, bob=2 * CHARGE)

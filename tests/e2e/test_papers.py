@@ -73,6 +73,7 @@ def test_an_install_without_evidence_says_so_in_one_line(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.check
 def test_all_verdicts_follow_and_a_changed_number_is_noticed(fairwall: Fairwall, tmp_path: Path) -> None:
     checked = fairwall("papers", "check")
     assert checked.returncode == 0, checked.stdout + checked.stderr

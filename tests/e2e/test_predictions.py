@@ -219,6 +219,7 @@ def test_what_is_no_table_is_said(audits: AuditClient, tmp_path: Path) -> None:
             audits.ask(asked, "sp", 1.0, ids=ids)
 
 
+@pytest.mark.check
 def test_a_service_that_is_lost_is_sent_the_whole_table_again(
     audits: AuditClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ CALLS: dict[str, Callable[[AuditClient], Any]] = {
 """How each method is called that a rehearsal answers."""
 
 
+@pytest.mark.check
 def test_every_public_method_is_answered_but_for_tables(audits: AuditClient) -> None:
     public = {name for name, _ in inspect.getmembers(AuditClient, inspect.isfunction) if not name.startswith("_")}
     assert public == CALLS.keys() | {"ask_table", "close"}
@@ -66,6 +67,7 @@ def test_every_public_method_is_answered_but_for_tables(audits: AuditClient) -> 
         assert inspect.signature(getattr(Rehearsal, name)) == inspect.signature(getattr(AuditClient, name))
 
 
+@pytest.mark.check
 def test_names_of_models_are_kept_wherever_an_answer_is_told(audits: AuditClient) -> None:
     """Of a mapping, of a frame's labels, and none of an array; in the order in which they were given."""
     models = {"second": DECISIONS, "a first": ~DECISIONS, "0": DECISIONS}
@@ -89,6 +91,7 @@ def test_names_of_models_are_kept_wherever_an_answer_is_told(audits: AuditClient
             audits.ask(wrong, "sp", 0.5)
 
 
+@pytest.mark.check
 def test_answers_cards_and_the_client_say_that_nobody_was_asked_about(audits: AuditClient) -> None:
     said = "rehearsal-of-nobody"
     answer = once(audits)

@@ -603,6 +603,7 @@ def test_another_data_set_is_not_served(served: Served) -> None:
         assert refusal(audits.terms)[0] == "DEAL_UNKNOWN"
 
 
+@pytest.mark.check
 def test_a_metric_s_other_name_is_the_same_question(own: Path) -> None:
     with serving(own) as running, running.client() as audits:
         first = audits.ask(PREDICTIONS, "sp", 0.5, once=True)

@@ -90,6 +90,7 @@ def test_the_documented_notebooks_run(own: Path) -> None:
     assert charged(own) == [("alice", "groups-1", 1.0), *(("alice", name, 0.5) for name in names)]
 
 
+@pytest.mark.check
 def test_what_practice_asks_is_told_by_ordinary_requests_that_cost_their_epsilon(own: Path) -> None:
     policy = tomllib.loads((own / "policy.toml").read_text())
     policy["audit"]["metrics"] = ["sp", "eo", "fpr"]

@@ -348,6 +348,7 @@ def test_what_a_server_refuses_of_a_ledger_is_said(made: tuple[Deployment, Path,
     assert_alike(folder, "is on the ledger's server", "--even-if-worthless")
 
 
+@pytest.mark.check
 def test_a_check_beside_the_service_finds_all_well_and_changes_nothing(made: tuple[Deployment, Path, Path]) -> None:
     deployment, over = made[0], threading.Event()
 

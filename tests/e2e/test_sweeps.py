@@ -103,6 +103,7 @@ def sessions(run: Path) -> set[str]:
     return {path.stem for path in run.glob("transcript/*/*.bin")}
 
 
+@pytest.mark.check
 def test_the_same_rows_come_out_of_sessions_at_once(at_once: Path, whole: Path) -> None:
     assert rows(at_once) == rows(whole)
     assert result_of(at_once)["summary"] == result_of(whole)["summary"]

@@ -145,6 +145,7 @@ def test_a_table_of_a_database_file_is_asked_about_there(tmp_path: Path) -> None
         assert audits.ask_table("good", "sp", EPSILON, id="customer").gaps[0] != pytest.approx(answer.gaps[0], abs=1e-3)
 
 
+@pytest.mark.check
 def test_a_repeat_is_free_until_a_row_has_changed(tmp_path: Path) -> None:
     deployment = laid_out(tmp_path)
     table = tmp_path / "good" / "0.parquet"

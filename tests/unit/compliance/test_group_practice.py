@@ -238,6 +238,7 @@ def test_intervals_for_half_of_the_noise_are_found_out() -> None:
         assert scipy.stats.binom.cdf(sum(times), len(times), 0.94) <= FALSE_ALARM, kind
 
 
+@pytest.mark.check
 @pytest.mark.few(3)
 @pytest.mark.parametrize("kind", ["tables", "rows"])
 @pytest.mark.parametrize("sizes", [[150, 850], [6, 30, 80, 400]], ids=["two", "few"])

@@ -36,6 +36,7 @@ def least(found: Choices, width: float) -> float | None:
     return min(enough, default=None)
 
 
+@pytest.mark.check
 def test_figures_are_those_of_a_plan_at_each_epsilon() -> None:
     asked = replace(LAPLACE, mechanism="counts")
     found = choices(asked)
