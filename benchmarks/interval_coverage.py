@@ -97,13 +97,18 @@ def made_population(
     return values, (1 - disadvantaged).astype(np.uint8)
 
 
-def worlds(metric: str, count: int, pools: Mapping[str, tuple[NDArray[np.float32], list[NDArray[np.uint8]]]]
-           ) -> Iterator[World]:  # fmt: skip
-    """Draw worlds: kinds take turns, and all else is drawn."""
+def worlds(
+    metric: str,
+    count: int,
+    pools: Mapping[str, tuple[NDArray[np.float32], list[NDArray[np.uint8]]]],
+    models_of: Sequence[int] = MODELS,
+    people_of: Sequence[int] = PEOPLE,
+) -> Iterator[World]:
+    """Draw worlds: kinds take turns, and all else is drawn, models and people of so many."""
     kinds = (*MADE, *pools)
     for number in range(count):
         generator = np.random.default_rng((2016, number))
-        kind, people, models = kinds[number % len(kinds)], generator.choice(PEOPLE), int(generator.choice(MODELS))
+        kind, people, models = kinds[number % len(kinds)], generator.choice(people_of), int(generator.choice(models_of))
         if kind in pools:
             every, groups_of = pools[kind]
             values = every[generator.choice(len(every), 2 * models, replace=False)].astype(np.float64)

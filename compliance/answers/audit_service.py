@@ -13,7 +13,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import Case, intervals_of, values_of
+from compliance.answers.audits import Case, intervals_of, search_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
 from compliance.ledger.entries import LedgerError
@@ -22,6 +22,7 @@ from compliance.records.engine import TableSums
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
+from fairwall.laws.alternatives import NAME_MAX, Candidates
 from fairwall.laws.metric import METRICS
 from fairwall.laws.values import are_decisions
 from fairwall.rpc import arrays, journal, quota, uploads, work
@@ -103,7 +104,8 @@ class AuditService(AuditServiceServicer):
         metric = _validate(header, case)
         if case.tables is not None:
             raise Refusal(error_pb2.REASON_TABLE_NEEDED)
-        return _answer(case, header, metric, _receive(header, metric, request_iterator, case), context)
+        candidates = _candidates(header)
+        return _answer(case, header, metric, _receive(header, metric, request_iterator, case), context, candidates)
 
     def AuditModels(
         self, request: audit.AuditModelsRequest, context: grpc.ServicerContext
@@ -135,7 +137,12 @@ class AuditService(AuditServiceServicer):
 
 
 def _answer(
-    case: Case, header: _Header, metric: str, predictions: NDArray[Any] | TableSums, context: grpc.ServicerContext
+    case: Case,
+    header: _Header,
+    metric: str,
+    predictions: NDArray[Any] | TableSums,
+    context: grpc.ServicerContext,
+    candidates: Candidates | None = None,
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
     developer, began = developer_of(context), time.monotonic()
@@ -148,7 +155,7 @@ def _answer(
         if case.rows is not None:
             predictions = case.rows.of_records(predictions, by_ids=compared is True)
     with explained(header.deal_id):
-        entry = case.answer(developer, header.request_id, digest, metric, predictions, header.epsilon)
+        entry = case.answer(developer, header.request_id, digest, metric, predictions, header.epsilon, candidates)
         now = case.ledger.remaining(case.dataset, developer)
     LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(values_of(entry)))
     (low, high), (likely_low, likely_high) = intervals_of(entry)
@@ -168,7 +175,26 @@ def _answer(
     )
     if compared is not None:
         response.rows_compared = compared
+    if (found := search_of(entry)) is not None:
+        response.draws.CopyFrom(arrays.to_message(found.draws))
     return response
+
+
+def _candidates(header: audit.AuditHeader) -> Candidates | None:
+    """Read what models are candidates for; Refusal for what cannot be, before any prediction is read."""
+    if not header.HasField("candidates"):
+        return None
+    told, models = header.candidates, header.predictions.shape[0] if header.predictions.shape else 0
+    sound = (
+        len(told.names) == len(set(told.names)) == len(told.utilities) == models
+        and told.baseline < models
+        and all(1 <= len(name) <= NAME_MAX and name.isprintable() for name in told.names)
+        and all(map(math.isfinite, (*told.utilities, told.at_least)))
+        and max(told.utilities) >= told.at_least
+    )
+    if not sound:
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    return Candidates(tuple(told.names), tuple(told.utilities), told.baseline, told.at_least)
 
 
 def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:

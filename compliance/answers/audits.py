@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from compliance.answers.black_box import Asked
 from compliance.answers.charging import game_ledger, room_of
 from compliance.answers.differencing import Detector
 from compliance.intervals.interval import Ends, probabilities_above, within_range
+from compliance.intervals.joint import draws_of_answers
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import Entry, Reply, Request
@@ -27,6 +28,7 @@ from compliance.noise.sampling import Noise, noise_for
 from compliance.records.engine import Tables, TableSums
 from compliance.records.people import Records
 from compliance.records.rows import Rows
+from fairwall.laws.alternatives import DRAWS, Candidates, Found
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -142,6 +144,7 @@ class Case:
         metric: str,
         predictions: NDArray[np.float64] | TableSums,
         epsilon: float,
+        candidates: Candidates | None = None,
     ) -> Entry:
         """Charge a batch and answer it, or find the answer that this request has bought already.
 
@@ -158,7 +161,7 @@ class Case:
         Refusal, LedgerError, LedgerUnavailable
             As `Ledger.settle`.
         """
-        question = self._question(metric, predictions)
+        question = self._question(metric, predictions, candidates)
         room = room_of(developer, self.answers_a_day, self.epsilon_min)
         asked = Request(self.dataset, developer, request_id, digest, metric, self.mechanism.name, self.neighbours, FREE)
         if room is not None and (again := self.ledger.stored(asked, room)) is not None:
@@ -180,18 +183,23 @@ class Case:
             if not isinstance(predictions, TableSums):
                 self.detector.watch(request_id, predictions)
             column = self.protected if self.others or self.bought_under else ""
-            return Reply(
-                _encode_answer(_rounded(release, self.precision), column), _encode(release.facts, self.bought_under)
-            )
+            draws = None
+            if candidates is not None:
+                drawn = _draws(question, answering.name, release, np.random.default_rng(list(digest)))
+                draws = drawn if self.precision == "float64" else written_down(drawn, self.precision)
+            answer = _encode_answer(_rounded(release, self.precision), column, candidates, draws)
+            return Reply(answer, _encode(release.facts, self.bought_under))
 
         return self.ledger.settle(
             replace(asked, mechanism=answering.name, loss=loss), reply, self.records.minimum_group, room
         )
 
-    def _question(self, metric: str, predictions: NDArray[np.float64] | TableSums) -> Question:
+    def _question(
+        self, metric: str, predictions: NDArray[np.float64] | TableSums, candidates: Candidates | None = None
+    ) -> Question:
         if isinstance(predictions, TableSums):
             return SummedQuestion.of(metric, predictions, self.records)
-        return Question(metric, predictions, self.records)
+        return Question(metric, predictions, self.records, candidates=candidates)
 
     def probability_above(
         self, entry: Entry, predictions: NDArray[np.float64] | TableSums, threshold: float
@@ -201,7 +209,7 @@ class Case:
         A function of what is stored and of public numbers, the batch's predictions among them: it costs nothing and is
         the same each time.
         """
-        _, _, _, low, high = _decode_answer(entry)
+        _, _, _, low, high = _stored(entry).numbers
         asked = entry.request
         stratum = self._question(asked.metric, predictions).asked.strata[0]
         values: Iterable[NDArray[np.float64] | tuple[int, float]]
@@ -268,13 +276,13 @@ def game_case(
 
 def values_of(entry: Entry) -> NDArray[np.float64]:
     """Read the answers of a batch, shape (models,)."""
-    values: NDArray[np.float64] = _decode_answer(entry)[0]
+    values: NDArray[np.float64] = _stored(entry).numbers[0]
     return values
 
 
 def intervals_of(entry: Entry) -> tuple[Ends, Ends]:
     """Read the intervals of a batch's answers, guaranteed and likely, within the metric's range; NaN for none."""
-    _, low, high, likely_low, likely_high = _decode_answer(entry)
+    _, low, high, likely_low, likely_high = _stored(entry).numbers
     metric = entry.request.metric
     return within_range(low, high, metric), within_range(likely_low, likely_high, metric)
 
@@ -305,41 +313,85 @@ _ROWS = b"\x05"
 _NAMED = b"\x06"
 """What it begins with where the column stands before them: how many times 8 bytes that takes, itself, and zeros."""
 
+_SEARCH = b"\x07"
+"""What it begins with where candidates stand before them: how many times 8 bytes of JSON follow, as 8 bytes, and that.
+
+It has the column too. Draws follow the numbers.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """An answer as the ledger has it: five numbers of each model, shape (5, m), and what stands around them."""
+
+    numbers: NDArray[np.float64]
+    column: str = ""
+    candidates: Candidates | None = None
+    draws: NDArray[np.float32] | None = None
+
 
 def column_of(entry: Entry) -> str:
     """Read by which protected column the gaps are; empty where there is one alone, and for what are no gaps."""
-    stored = entry.reply.answer
-    begins = _begins(stored) if entry.request.metric in METRICS and len(stored) % 8 else 0
-    return stored[2:begins].rstrip(b"\0").decode()
+    return _stored(entry).column if entry.request.metric in METRICS else ""
 
 
-def _encode_answer(release: Release, column: str) -> bytes:
+def search_of(entry: Entry) -> Found | None:
+    """Read what a search has found; None where nothing was searched for."""
+    stored = _stored(entry)
+    if stored.candidates is None or stored.draws is None:
+        return None
+    return Found(entry.request.metric, stored.candidates, stored.draws)
+
+
+def _draws(question: Question, name: str, release: Release, generator: np.random.Generator) -> NDArray[np.float64]:
+    """Draw a batch's gaps jointly, as they may be given what is released."""
+    if release.joint is not None:
+        return release.joint(DRAWS, generator)
+    (ends, _), stratum = ends_of(release), question.asked.few.strata[0]
+    return draws_of_answers(question.metric, name, stratum, ends, DRAWS, generator)
+
+
+def _encode_answer(
+    release: Release, column: str, candidates: Candidates | None, draws: NDArray[np.float64] | None
+) -> bytes:
     """Stack answers and the ends of their intervals: these are cut to the metric's range when they are told.
 
     What is cut off says how wide the noise is, which probabilities need.
     """
-    begins = _ROWS
-    if column:
+    begins, ends = _ROWS, b""
+    if candidates is not None and draws is not None:
+        told = json.dumps({"by": column, "candidates": asdict(candidates)}).encode()
+        words = -(-len(told) // 8)
+        begins, ends = _SEARCH + words.to_bytes(8, "little") + told.ljust(8 * words), draws.astype("<f4").tobytes()
+    elif column:
         written = column.encode()
         words = len(written) // 8 + 1
         begins = _NAMED + bytes([words]) + written.ljust(8 * words - 1, b"\0")
-    return begins + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes()
+    return begins + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes() + ends
 
 
-def _begins(stored: bytes) -> int:
-    """Return where the numbers of an answer begin that has all five of each model."""
-    return 1 + 8 * stored[1] if stored[:1] == _NAMED else len(_ROWS)
-
-
-def _decode_answer(entry: Entry) -> NDArray[np.float64]:
-    """Return answers and the ends of their intervals, guaranteed and likely, shape (5, m)."""
+def _stored(entry: Entry) -> _Stored:
+    """Read an answer: the numbers are the gaps, and the ends of their intervals, guaranteed and likely."""
     stored = entry.reply.answer
-    if len(stored) % 8:
-        return np.frombuffer(stored, dtype="<f8", offset=_begins(stored)).reshape(5, -1)
-    # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
-    values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
-    unknown = np.full(values.shape, np.nan)
-    return np.stack([values, unknown, unknown, low, high])
+    if not len(stored) % 8:
+        # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
+        values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
+        unknown = np.full(values.shape, np.nan)
+        return _Stored(np.stack([values, unknown, unknown, low, high]))
+    if stored[:1] != _SEARCH:
+        begins = 1 + 8 * stored[1] if stored[:1] == _NAMED else len(_ROWS)
+        numbers = np.frombuffer(stored, dtype="<f8", offset=begins).reshape(5, -1)
+        return _Stored(numbers, stored[2:begins].rstrip(b"\0").decode())
+    begins = 9 + 8 * int.from_bytes(stored[1:9], "little")
+    told = json.loads(stored[9:begins])
+    names, utilities, *others = told["candidates"].values()
+    models = len(names)
+    return _Stored(
+        np.frombuffer(stored, "<f8", 5 * models, begins).reshape(5, -1),
+        told["by"],
+        Candidates(tuple(names), tuple(utilities), *others),
+        np.frombuffer(stored, "<f4", offset=begins + 40 * models).reshape(-1, models),
+    )
 
 
 def _encode(facts: Facts, under: bytes = b"") -> bytes:

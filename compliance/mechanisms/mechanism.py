@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
 from compliance.records.metrics import GroupSums, gaps
 from compliance.records.people import Records
+from fairwall.laws.alternatives import Candidates
 from fairwall.laws.batch import AskedBatch, Stratum
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
@@ -26,6 +27,9 @@ Facts: TypeAlias = Mapping[str, NDArray[Any]]
 """Numbers that an account has bought and may use again for nothing, by name. Names, types and shapes are public."""
 
 Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
+
+Joint: TypeAlias = Callable[[int, np.random.Generator], NDArray[np.float64]]
+"""Draws so many sets of a batch's gaps from their joint posterior, shape (draws, m); nothing secret is looked at."""
 
 NO_FACTS: Facts = MappingProxyType({})
 
@@ -45,12 +49,15 @@ class Question:
         Secret.
     stands_for : float
         How many people each of them stands for, who do not exist.
+    candidates : Candidates or None
+        What the models are candidates for, where the least gap is searched for. Public.
     """
 
     metric: str
     predictions: NDArray[Any]
     records: Records = field(repr=False)
     stands_for: float = 1.0
+    candidates: Candidates | None = None
 
     def __post_init__(self) -> None:
         if self.predictions.ndim != 2 or not len(self.predictions):
@@ -133,6 +140,8 @@ class Release:
         outside the metric's range. None where no such numbers are known.
     likely : Ends or None
         Between what numbers they are believed to lie as often, where that is something else.
+    joint : Joint or None
+        What is believed of all gaps together, where that is more than each answer's interval says.
     """
 
     values: NDArray[np.float64]
@@ -140,6 +149,7 @@ class Release:
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
     likely: Ends | None = None
+    joint: Joint | None = field(default=None, repr=False)
 
 
 def exactly(gaps: NDArray[np.float64]) -> Release:

@@ -17,8 +17,9 @@ sees was taken to go on as what they see.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import combined, level_of_parts
 from compliance.mechanisms.counts import consistent
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import Joint, Question
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.batch import Stratum
 from fairwall.laws.metric import Metric, find_metric
@@ -65,7 +66,60 @@ Look = Callable[[Stratum], Told]
 """From a stratum to what is known of it."""
 
 
-def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends]:
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A stratum, what is known of it, and what it comes to: N0 in a possible size, and the posterior of u.
+
+    `fewest` people are in each group at least, and `models` are asked about.
+    """
+
+    stratum: Stratum
+    told: Told
+    fewest: int
+    models: int
+
+    @property
+    def people(self) -> int:
+        return self.stratum.people
+
+    @cached_property
+    def size(self) -> float:
+        return float(np.clip(self.told.size, self.fewest, self.people - self.fewest))
+
+    @cached_property
+    def found(self) -> Posterior:
+        share = self.size / self.people
+        return near(posterior(self.stratum.gram, self.told.seen, share, self.people), self.told.seen, share)
+
+    @property
+    def by_size(self) -> NDArray[np.float64]:
+        """How far each u is as good as off for one person more in N0."""
+        moved: NDArray[np.float64] = self.found.mean * (1 / self.size - 1 / (self.people - self.size))
+        return moved
+
+    def sums(self, u: NDArray[np.float64], larger: float = 0.0) -> list[GroupSums]:
+        """Return possible sums of each part, for values in [0, 1], where either group may be so much larger.
+
+        Where all or none are in one group, that moves the gap as if the sum were larger or smaller than may be.
+        """
+        n, size, means = self.people, self.size, self.stratum.means
+        up, down = min(larger, n - self.fewest - size), min(larger, size - self.fewest)
+        least = np.maximum(-means * size / (n - size) * up, n * means - (n - size) - down)
+        most = np.minimum(n * means + means * (n - size) / size * down, size + up)
+        sum0 = np.clip(size * means + u, least, most)
+        return [
+            GroupSums(total - part, part, n1=n - size, n0=size)
+            for part, total in zip(*(np.split(each, len(u) // self.models) for each in (sum0, n * means)), strict=True)
+        ]
+
+    def draws(self, count: int, wider: float, generator: np.random.Generator) -> list[list[GroupSums]]:
+        """Draw sums of each part as they may be, so many times."""
+        moved = self.found.draws(count, generator) - self.found.mean
+        moved += self.by_size * math.sqrt(self.told.size_variance) * generator.standard_normal((count, 1))
+        return [self.sums(self.found.mean + wider * one) for one in moved]
+
+
+def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, Joint]:
     """Answer a batch.
 
     Parameters
@@ -77,50 +131,38 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends]:
 
     Returns
     -------
-    values, likely : NDArray[np.float64], Ends
-        Shape (m,) each.
+    values, likely, joint : NDArray[np.float64], Ends, Joint
+        Shape (m,) each, but for what draws them together.
     """
-    metric, m = find_metric(question.metric), question.queries
-    estimates, ends = dict[int, GroupSums](), list[Ends]()
-    fewest = question.records.minimum_group
-    for stratum in question.asked.strata:
-        n, told = stratum.people, look(stratum)
-        size = float(np.clip(told.size, fewest, n - fewest))
-        found = near(posterior(stratum.gram, told.seen, size / n, n), told.seen, size / n)
-
-        def sums(
-            u: NDArray[np.float64],
-            larger: float = 0.0,
-            n: int = n,
-            size: float = size,
-            means: NDArray[np.float64] = stratum.means,
-        ) -> list[GroupSums]:
-            """Return possible sums of each part, for values in [0, 1], where either group may be so much larger.
-
-            Where all or none are in one group, that moves the gap as if the sum were larger or smaller than may be.
-            """
-            up, down = min(larger, n - fewest - size), min(larger, size - fewest)
-            least = np.maximum(-means * size / (n - size) * up, n * means - (n - size) - down)
-            most = np.minimum(n * means + means * (n - size) / size * down, size + up)
-            sum0 = np.clip(size * means + u, least, most)
-            return [
-                GroupSums(total - part, part, n1=n - size, n0=size)
-                for part, total in zip(np.split(sum0, len(sum0) // m), np.split(n * means, len(sum0) // m), strict=True)
-            ]
-
-        estimates.update(zip(stratum.parts, sums(found.mean), strict=True))
-        by_size = (found.mean * (1 / size - 1 / (n - size))) ** 2 * told.size_variance
+    metric = find_metric(question.metric)
+    strata = [
+        _Known(each, look(each), question.records.minimum_group, question.queries) for each in question.asked.strata
+    ]
+    ends = list[Ends]()
+    for known in strata:
+        found, farther = known.found, _reach(metric, known.told.excess)
         if metric.binary:
-            ends.append(_ends_of_ratios(metric, found, by_size, sums, _reach(metric, told.excess)))
-        else:
-            farther = _reach(metric, told.excess)
-            reach, larger = farther * np.sqrt(found.variance() + by_size), farther * math.sqrt(told.size_variance)
-            lower, upper = (sums(found.mean + side * reach, larger) for side in (1, -1))
-            for below, above in zip(lower, upper, strict=True):
-                both = [gaps(_signed(metric), consistent(metric, [part])) for part in (below, above)]
-                ends.append((np.minimum(*both), np.maximum(*both)))
-    parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
-    return gaps(question.metric, parts), _of_sum(ends) if metric.joined == "sum" else combined(metric, ends)
+            ends.append(_ends_of_ratios(metric, known, farther))
+            continue
+        reach = farther * np.sqrt(found.variance() + known.by_size**2 * known.told.size_variance)
+        larger = farther * math.sqrt(known.told.size_variance)
+        lower, upper = (known.sums(found.mean + side * reach, larger) for side in (1, -1))
+        for below, above in zip(lower, upper, strict=True):
+            both = [gaps(_signed(metric), consistent(metric, [part])) for part in (below, above)]
+            ends.append((np.minimum(*both), np.maximum(*both)))
+
+    def told(of_strata: Iterable[list[GroupSums]]) -> NDArray[np.float64]:
+        sums = dict[int, GroupSums]()
+        for known, of_parts in zip(strata, of_strata, strict=True):
+            sums.update(zip(known.stratum.parts, of_parts, strict=True))
+        return gaps(question.metric, consistent(metric, [sums[i] for i in range(len(metric.parts))]))
+
+    def joint(count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        drawn = (known.draws(count, _wider(metric, known.told.excess), generator) for known in strata)
+        return np.array([told(of_strata) for of_strata in zip(*drawn, strict=True)])
+
+    values = told(known.sums(known.found.mean) for known in strata)
+    return values, _of_sum(ends) if metric.joined == "sum" else combined(metric, ends), joint
 
 
 def _of_sum(parts: list[Ends]) -> Ends:
@@ -133,36 +175,39 @@ def _of_sum(parts: list[Ends]) -> Ends:
     return middle - half, middle + half
 
 
-def _ends_of_ratios(
-    metric: Metric,
-    found: Posterior,
-    by_size: NDArray[np.float64],
-    sums: Callable[[NDArray[np.float64]], list[GroupSums]],
-    farther: float,
-) -> Ends:
+def _ends_of_ratios(metric: Metric, known: _Known, farther: float) -> Ends:
     """Return the ends of a metric of two sums of one stratum, by its derivatives."""
-    m = len(found.mean) // 2
-    middle = gaps(metric.name, consistent(metric, sums(found.mean)))
+    m, mean = known.models, known.found.mean
+    middle = gaps(metric.name, consistent(metric, known.sums(mean)))
     slopes = []
     for part in range(2):
-        moved = np.zeros_like(found.mean)
+        moved = np.zeros_like(mean)
         moved[part * m : (part + 1) * m] = 0.5
-        sides = [gaps(metric.name, consistent(metric, sums(found.mean + side * moved))) for side in (1, -1)]
+        sides = [gaps(metric.name, consistent(metric, known.sums(mean + side * moved))) for side in (1, -1)]
         slopes.append(np.diag(sides[0] - sides[1]))
     by_both = np.hstack(slopes)
-    reach = farther * np.sqrt(found.variance(by_both) + by_both**2 @ by_size)
+    by_size = known.by_size**2 * known.told.size_variance
+    reach = farther * np.sqrt(known.found.variance(by_both) + by_both**2 @ by_size)
     return middle - reach, middle + reach
 
 
-def _reach(metric: Metric, excess: float) -> float:
-    """Return how many deviations an interval reaches: with heavier tails farther, as Cornish and Fisher have it.
+def _wider(metric: Metric, excess: float) -> float:
+    """Return how many times as far as of a normal law intervals reach: with heavier tails, as Cornish and Fisher say.
 
     Whole-number noise of little variance is 0 mostly, and 1 more often than a normal law has it.
     """
+    return WIDER * (1 + (_normal_reach(metric) ** 2 - 3) * min(excess, _EXCESS_MAX) / 24)
+
+
+def _reach(metric: Metric, excess: float) -> float:
+    """Return how many deviations an interval reaches."""
+    return _normal_reach(metric) * _wider(metric, excess)
+
+
+def _normal_reach(metric: Metric) -> float:
     from scipy.special import ndtri
 
-    normal = float(ndtri((1 + level_of_parts(metric)) / 2))
-    return WIDER * (normal + (normal**3 - 3 * normal) * min(excess, _EXCESS_MAX) / 24)
+    return float(ndtri((1 + level_of_parts(metric)) / 2))
 
 
 def _signed(metric: Metric) -> str:

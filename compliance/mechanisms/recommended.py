@@ -33,7 +33,7 @@ from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise.sampling import Noise
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.choice import CELLS, CELLS_FROM, Allowance, best, best_for, is_purely_noisy, is_told
+from fairwall.laws.choice import CELLS, CELLS_FROM, Allowance, best, best_for, is_purely_noisy, is_searched, is_told
 from fairwall.laws.exposure import NO_LIMIT, Limit, revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.purchases import bought_at
@@ -74,7 +74,7 @@ class Recommended(ByRecord):
         if math.isinf(epsilon):
             return self
         allowance = self._allowance(epsilon, delta)
-        name = best(metric, people, queries, allowance) if question is None else best_for(question.asked, allowance)
+        name = best(metric, people, queries, allowance) if question is None else _best_for(question, allowance)
         return self._answerers[name]
 
     def reveals(
@@ -121,7 +121,7 @@ class Recommended(ByRecord):
         elif math.isinf(epsilon):
             return exactly(question.gaps())
         else:
-            answering = self._answerers[best_for(question.asked, allowance)]
+            answering = self._answerers[_best_for(question, allowance)]
         released = answering.release(question, facts, epsilon, delta, noise)
         return replace(released, values=np.clip(released.values, *metric_range(question.metric)))
 
@@ -132,6 +132,13 @@ class Recommended(ByRecord):
     def _answerers(self) -> Mapping[str, Mechanism]:
         """What answers, by the rows of `standings`."""
         return answerers(Limit(self.reveal_max, self.shares))
+
+
+def _best_for(question: Question, allowance: Allowance) -> str:
+    """Return what answers a batch: of candidates cells, wherever they serve, as these alone search in rounds."""
+    if question.candidates is not None and is_searched(question.asked, allowance):
+        return CELLS
+    return best_for(question.asked, allowance)
 
 
 def answerers(limit: Limit = NO_LIMIT) -> dict[str, Mechanism]:

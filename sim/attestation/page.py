@@ -122,6 +122,8 @@ def _findings(account: _Told) -> list[str]:
         f"{plural(len(audits), 'question')} about {plural(models, 'model')} from {plural(askers, 'developer')} "
         f"{'was' if len(audits) == 1 else 'were'} answered."
     ]
+    if searches := sum(bool(audit.get("search")) for audit in audits):
+        found.append(f"{plural(searches, 'question')} searched for a less discriminatory model.")
     for key, what in (("byGroup", "request for counts by group"), ("releases", "release of sanitised attributes")):
         if bought := account.get(key, []):
             some = what.replace(" ", "s ", 1) if len(bought) > 1 else what
@@ -278,7 +280,7 @@ def _audits(account: _Told) -> list[Section]:
     table = PageTable(
         (
             *columns(firsts, "record", "time", "dataset", "developer", "request", "metric", *by, "epsilon", "delta"),
-            Column("model", [f"{which}" for _, which, _ in shown]),
+            Column("model", [_name(audit, which) for audit, which, _ in shown]),
             Column("gap", [number(model["gap"]) for _, _, model in shown]),
             Column("guaranteed", [_interval(model, "") for _, _, model in shown]),
             Column("likely", [_interval(model, "likely_") for _, _, model in shown]),
@@ -291,6 +293,61 @@ def _audits(account: _Told) -> list[Section]:
     if not rows:
         return [Section("answers", "Questions and answers", before=("Nothing was asked.",))]
     return [Section("answers", "Questions and answers", table=table, figures=drawn)]
+
+
+def _searches(account: _Told) -> list[Section]:
+    """Tell of each search what is useful enough and may have the least gap, beside what it is to be better than."""
+    rows = [
+        (audit, one)
+        for audit in account["audits"]
+        if (search := audit.get("search"))
+        for one in search["candidates"]
+        if one["alike"] or one["model"] == search["baseline"]
+    ]
+    if not rows:
+        return []
+    searches = [audit for audit in account["audits"] if audit.get("search")]
+    of_all = ", ".join(
+        f"{plural(len(audit['search']['candidates']), 'candidate')} by {audit['request']}" for audit in searches
+    )
+    shown = rows[-_ROWS_MAX:]
+    table = PageTable(
+        (
+            *columns([audit for audit, _ in shown], "record", "dataset", "developer", "request", "metric"),
+            Column("candidate", [one["model"] for _, one in shown], numeric=False, wraps=True),
+            Column("utility", [number(one["utility"]) for _, one in shown]),
+            Column("gap, likely", [_interval(one, "") for _, one in shown]),
+            Column("P(better)", [MISSING if one["better"] is None else f"{one['better']:.0%}" for _, one in shown]),
+            Column("", [_standing(audit["search"], one) for audit, one in shown], numeric=False),
+        ),
+        (
+            f"Searched were {of_all}; the statement has all of them. Utility is the developer's own count, which "
+            "nobody here has checked. The gap is believed to lie in its interval in "
+            f"{account['confidence']:.0%} of cases, also of a candidate that was chosen for its answer. P(better): "
+            "that its gap is nearer to equal treatment than the baseline's. Which candidate was taken, nobody here "
+            "can tell.",
+        ),
+    )
+    return [Section("searches", "Searches for less discriminatory models", table=table)]
+
+
+def _name(audit: _Told, which: int) -> str:
+    """Call a model by its name in a search, else by its number from 1."""
+    search = audit.get("search")
+    return search["candidates"][which - 1]["model"] if search else f"{which}"
+
+
+def _standing(search: _Told, one: _Told) -> str:
+    """Say what a candidate is in its search."""
+    least = min(
+        (each for each in search["candidates"] if each["alike"]), key=lambda each: each["disparity"], default=None
+    )
+    words = ["baseline"] if one["model"] == search["baseline"] else []
+    if one is least:
+        words.append("least expected")
+    elif one["alike"]:
+        words.append("cannot be told apart from the least")
+    return ", ".join(words)
 
 
 def _by_group(account: _Told) -> list[Section]:
@@ -354,7 +411,7 @@ def _checked(account: _Told) -> list[Section]:
 
 _SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
     *(law.sections, rates.sections, _unit, _relation, budget, _composition),
-    *(_mechanisms, _audits, _by_group, _releases, refusals, _others),
+    *(_mechanisms, _audits, _searches, _by_group, _releases, refusals, _others),
 )
 """What a law asks, the rates by group that it looks at, then what a reader of SP 800-226 looks for first."""
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import fairwall
-from compliance.answers.audits import column_of, intervals_of, values_of
+from compliance.answers.audits import column_of, intervals_of, search_of, values_of
 from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.ledger.accountant import FREE, Budget, Loss
 from compliance.ledger.entries import LOST, Entry, Terms
@@ -211,6 +211,23 @@ def _audit(entry: Entry) -> dict[str, Any]:
         "models": [
             {name: _number(value) for name, value in zip(names, told, strict=True)}
             for told in zip(values_of(entry), *guaranteed, *likely, strict=True)
+        ],
+        "search": _search(entry),
+    }
+
+
+def _search(entry: Entry) -> dict[str, Any] | None:
+    """Tell among what candidates the least gap was searched for, and what was found; None where nothing was."""
+    found = search_of(entry)
+    if found is None:
+        return None
+    told = found.candidates
+    return {
+        "baseline": told.names[told.baseline],
+        "atLeast": told.at_least,
+        "candidates": [
+            {name: _number(value) if isinstance(value, float) else value for name, value in each.items()}
+            for each in found.records()
         ],
     }
 

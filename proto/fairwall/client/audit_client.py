@@ -6,7 +6,7 @@ import math
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,9 @@ from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.predictions import Batch, opened
 from fairwall.client.rehearsal import DATA, Service
 from fairwall.client.sanitised import Released, ReleaseTerms
+from fairwall.client.search import Search, candidates_of
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
+from fairwall.laws.alternatives import Candidates
 from fairwall.laws.metric import find_metric
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
@@ -243,15 +245,31 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        metric = find_metric(metric).name
-        _check_epsilon(epsilon)
         _check_threshold(threshold)
         _check_weights(sample_weight)
+        return self._asked(predictions, metric, epsilon, request_id, threshold, ids, table, once, by)
+
+    def _asked(
+        self,
+        predictions: Any,
+        metric: str,
+        epsilon: float,
+        request_id: str | None,
+        threshold: float | None,
+        ids: Sequence[object] | str | None,
+        table: Any,
+        once: bool,
+        by: str,
+        candidates: Callable[[Batch], Candidates] | None = None,
+    ) -> Answer:
+        metric = find_metric(metric).name
+        _check_epsilon(epsilon)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
+        searched = None if candidates is None else candidates(batch)
         question = ""
         if asked is None:
-            header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest, by)
+            header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest, by, searched)
             question = audit_digest(header, batch).hex()
             asked = question[:ID_DIGITS]
         answer = self._call(
@@ -265,10 +283,67 @@ class AuditClient:
                 threshold=threshold,
                 rows_digest=digest,
                 by=by,
+                candidates=searched,
             )
         )
         self._check_rows(digest, answer.rows_compared)
         return replace(answer, digest=question, models=batch.names)
+
+    def search(
+        self,
+        candidates: Any,
+        metric: str,
+        epsilon: float,
+        *,
+        utility: Mapping[str, float] | Sequence[float],
+        baseline: str | int,
+        at_least: float | None = None,
+        request_id: str | None = None,
+        ids: Sequence[object] | str | None = None,
+        table: Any = None,
+        once: bool = False,
+        by: str = "",
+    ) -> Search:
+        """Search many candidates for one that is as useful and less discriminatory; one epsilon for all of them.
+
+        Parameters
+        ----------
+        candidates, metric, epsilon, request_id, ids, table, once, by : as of `ask`
+            Such as ``{"lr1": predictions, "gbm": predictions}``. Epsilon is spent in rounds: the candidates that are
+            useful enough and look best are looked at again.
+        utility : mapping of str to float, or sequence of float
+            How useful each is by your own count, such as its accuracy, by names or in their order; more is better. The
+            service keeps it with the answer, and cannot check it.
+        baseline : str or int
+            The candidate that others are to be better than, by its name or number.
+        at_least : float, optional
+            The utility that will do, by default the baseline's.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is charged.
+        AuditRefused
+        AuditUnavailable
+            Also where the service is of a version without searches; then it was charged as `ask` is.
+        """
+        found, errors = list[Candidates](), list[float]()
+
+        def told(batch: Batch) -> Candidates:
+            models = batch.shape[0]
+            found.append(candidates_of(batch.names, models, utility, baseline, at_least))
+            errors.append(self.expected_error(metric, models, epsilon).error)
+            try:
+                errors.append(self.expected_error(metric, 1, epsilon / models).error)
+            except AuditRefused:  # a policy has a least epsilon
+                errors.append(math.nan)
+            return found[0]
+
+        try:
+            answer = self._asked(candidates, metric, epsilon, request_id, None, ids, table, once, by, told)
+        except arrays.ArrayError as error:
+            raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
+        return Search(answer, found[0], *errors)
 
     def ask_table(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -16,6 +16,7 @@ from fairwall.client import rows
 from fairwall.client.predictions import Batch, announced, encoded
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
+from fairwall.laws.alternatives import Candidates
 from fairwall.laws.exposure import in_words, one_person
 from fairwall.laws.precision import Precision
 from fairwall.laws.quantiles import LEVEL
@@ -70,6 +71,8 @@ class Answer:
     digest : str
         BLAKE3, in hexadecimal, of all that was asked, predictions included, where the request was named by it (``once``
         of `AuditClient.ask`); else empty.
+    draws : ndarray, shape (draws, models), or None
+        Of candidates: their gaps as they may be together, given what was released.
     """
 
     gaps: NDArray[np.float64]
@@ -88,6 +91,7 @@ class Answer:
     by: str = ""
     models: tuple[str, ...] = ()
     digest: str = field(default="", repr=False)
+    draws: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def frame(self) -> pd.DataFrame:
         """Give one row for each model, by its name or number: ``gap`` and the ends of its intervals, as above.
@@ -360,6 +364,7 @@ def ask(
     threshold: float | None = None,
     rows_digest: bytes = b"",
     by: str = "",
+    candidates: Candidates | None = None,
 ) -> Answer:
     """Ask for one metric of a batch of models.
 
@@ -379,13 +384,15 @@ def ask(
         Of the rows, which predictions are in the order of the ids of; empty where they are in the order of the deal.
     by : str
         The column that gaps are by, one of `Terms.by`; empty for the first.
+    candidates : Candidates, optional
+        What the models are candidates for, if a less discriminatory one is searched for.
 
     Raises
     ------
     grpc.RpcError
         If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
     """
-    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest, by)
+    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest, by, candidates)
 
     def parts() -> Iterator[audit.AuditRequest | bytes]:
         yield audit.AuditRequest(header=header)
@@ -394,6 +401,8 @@ def ask(
     response = service.Audit(parts(), timeout=AUDIT_SECONDS)
     if response.by != by:  # an older service, which has one column
         raise arrays.ArrayError(f"the service answers by one protected column alone, and {by!r} was asked for")
+    if candidates is not None and not response.HasField("draws"):
+        raise arrays.ArrayError("the service is of a version that searches nothing, and has answered as ask() does")
     return replace(_answer(response, request_id, deal_id, metric), by=by)
 
 
@@ -406,6 +415,7 @@ def header_of(
     threshold: float | None,
     rows_digest: bytes,
     by: str = "",
+    candidates: Candidates | None = None,
 ) -> audit.AuditHeader:
     """Say what is asked; the parameters are those of `ask`."""
     return audit.AuditHeader(
@@ -417,6 +427,7 @@ def header_of(
         threshold=threshold,
         rows_digest=rows_digest,
         by=by,
+        candidates=None if candidates is None else audit.Candidates(**asdict(candidates)),
     )
 
 
@@ -511,6 +522,7 @@ def _answer(response: audit.AuditResponse, request_id: str, data: str, metric: s
         request_id=request_id,
         data=data,
         metric=metric,
+        draws=_numbers(response.draws) if response.HasField("draws") else None,
     )
 
 

@@ -99,6 +99,13 @@ def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance)
     return min(told) <= _FREE_ERROR * min(anew, *others.values())
 
 
+def is_searched(batch: AskedBatch, allowance: Allowance) -> bool:
+    """Say whether cells may answer a batch that is searched: models enough, and an interval that may be believed."""
+    if allowance.promise == "guaranteed" or not _may_be_cells(batch):
+        return False
+    return math.isfinite(predicted(batch.few, allowance.epsilon, allowance.limit))
+
+
 def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
     """Return which mechanism errs least about this very batch, by its predictions: what `best` has named, or another.
 

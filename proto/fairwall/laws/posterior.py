@@ -201,6 +201,23 @@ class Posterior:
             variance += weight * np.maximum(np.einsum("ij,ij->i", rows @ covariance, rows), 0.0)
         return variance
 
+    def draws(self, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Draw u jointly, shape (count, m), around `mean` and with `variance`.
+
+        A structure is drawn by the evidence, and u given it is normal. How far its mean is from the answer's counts
+        on either side, as it does in `variance`: the answer is the mean of several, and was moved by `near` besides.
+        """
+        chosen = generator.choice(len(self.evidence), count, p=self.evidence)
+        found = np.empty((count, len(self.mean)))
+        for number, covariance in enumerate(self.covariances):
+            rows = np.flatnonzero(chosen == number)
+            squares, axes = np.linalg.eigh(covariance)
+            spread = self.directions @ (axes * np.sqrt(np.maximum(squares, 0.0)))
+            off = self.directions @ self.components[number] - self.mean
+            sides = generator.choice((-1.0, 1.0), (len(rows), 1))
+            found[rows] = self.mean + sides * off + generator.standard_normal((len(rows), len(squares))) @ spread.T
+        return found
+
 
 def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: int) -> Posterior:
     """Return what released numbers say of u, given X X', shape (m, m), s, above 0 and below 1, and n.
