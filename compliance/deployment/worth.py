@@ -146,7 +146,7 @@ def _check_total(policy: Policy, records: Records) -> None:
     if told > limit:
         kept = budget_that_keeps(sold, limit) if sold else None
         raise PolicyError(
-            f"{policy.data_name}: audit.reveal_total: a budget of epsilon {policy.budget.epsilon:g} gives away a "
+            f"{policy.data_name}: audit.reveal_total: a budget of epsilon {policy.budget.epsilon:,g} gives away a "
             f"balanced accuracy of {_percent(told)}; {_helps('budget.epsilon', kept)}"
         )
 
@@ -227,7 +227,7 @@ def told(policy: Policy, records: Records, found: list[Worth]) -> Iterator[tuple
     if (revealed := _of_all(total.together, total.most)) > policy.audit.reveal_total:
         yield (
             logging.WARNING,
-            f"{name}: a budget of epsilon {policy.budget.epsilon:g} gives away a balanced accuracy of "
+            f"{name}: a budget of epsilon {policy.budget.epsilon:,g} gives away a balanced accuracy of "
             f"{_percent(revealed)}: audit.reveal_total is not kept",
         )
 
@@ -235,7 +235,7 @@ def told(policy: Policy, records: Records, found: list[Worth]) -> Iterator[tuple
 def _told_of_budgets(policy: Policy, total: BudgetExposure) -> Iterator[str]:
     groups = f"groups of {policy.data.minimum_group} and more"
     whoever = (
-        f"whoever spends all of epsilon {policy.budget.epsilon:g} on who is who has a balanced accuracy of at most"
+        f"whoever spends all of epsilon {policy.budget.epsilon:,g} on who is who has a balanced accuracy of at most"
     )
     proved = f"{whoever} {_percent(total.most)}, whatever it does: proved, for {groups}"
     if math.isnan(total.together):
@@ -247,7 +247,7 @@ def _told_of_budgets(policy: Policy, total: BudgetExposure) -> Iterator[str]:
     shares = "; ".join(f"{names_of(names, DEVELOPERS_LISTED)} {share}" for share, names in by_share.items())
     yield f"{whoever} {_percent(total.together)} by the best attack known here, {groups}; with a share of it {shares}"
     yield proved
-    kept = ", ".join(f"{_percent(share)} {epsilon:g}" for share, epsilon in total.kept.items())
+    kept = ", ".join(f"{_percent(share)} {epsilon:,g}" for share, epsilon in total.kept.items())
     yield f"budgets that keep so much by that attack: {kept}"
 
 

@@ -36,7 +36,7 @@ class ByRecord:
         if self.guarantee == "none":
             return None
         if epsilon >= law.epsilon_below < math.inf:
-            return f"mechanism {self.name} is proved for an epsilon below {law.epsilon_below:g} only"
+            return f"mechanism {self.name} is proved for an epsilon below {law.epsilon_below:,g} only"
         reason = refuse_unbounded(metric) if law.noise_on in ("gaps", "blocks", "choices") else None
         return reason or (refuse_without_delta(self.name, delta) if law.needs_delta else None)
 

@@ -51,7 +51,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0:
-            raise UserError(f"epsilon = {self.epsilon:g}: a private model needs an epsilon above 0")
+            raise UserError(f"epsilon = {self.epsilon:,g}: a private model needs an epsilon above 0")
         if not 0 <= self.delta < 1:
             raise UserError(f"delta = {self.delta:g}: delta lies in [0, 1)")
         if not 0 < self.statistics < 1:

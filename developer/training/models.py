@@ -129,6 +129,6 @@ def _after(sums: GroupSums, budget: Budget) -> Budget:
     cost = gaussian_epsilon(sums.multiplier, budget.delta / 2)
     if cost >= budget.epsilon:
         raise UserError(
-            f"the groups' sums cost epsilon {cost:.3g}, and leave nothing of {budget.epsilon:g} to train with"
+            f"the groups' sums cost epsilon {cost:.3g}, and leave nothing of {budget.epsilon:,g} to train with"
         )
     return replace(budget, statistics=cost / budget.epsilon)

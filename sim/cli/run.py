@@ -86,10 +86,7 @@ def run(
     # Started first, and needed last: they import while this process does. Sessions at once start their own.
     ours = [party for party in named if party not in others and jobs == 1 and backend == "loky"]
     with processes.waiting(ours) as waiting:
-        from sim.games import read
-        from sim.scenarios.sweep import CELLS_MAX
-
-        sweep = read(scenario, overrides, None if force else CELLS_MAX)
+        sweep = _read(scenario, overrides, force=force)
         from sim.play import programs
         from sim.play.jobs import Jobs
         from sim.play.runner import Means
@@ -110,6 +107,17 @@ def run(
         with resumable(scenario, overrides, folder, again):
             played, page = play(sweep, folder, means, as_json=as_json, lines=progress == "lines")
     _show(sweep, played, page, as_json=as_json)
+
+
+def _read(scenario: str, overrides: Sequence[str], *, force: bool) -> Sweep:
+    """Read a scenario, and say on stderr what its settings change besides."""
+    from sim.games import read
+    from sim.scenarios.sweep import CELLS_MAX
+
+    sweep = read(scenario, overrides, None if force else CELLS_MAX)
+    for note in sweep.notes:
+        typer.echo(note, err=True)
+    return sweep
 
 
 def _require_fitting(out: Path | None, resume: Path | None, secret: Path | None, progress: str) -> None:
@@ -213,10 +221,9 @@ def _trials_of(sweep: Sweep, shard: Shard) -> int:
 
 def _say_what_is_played(scenario: str, overrides: Sequence[str], *, force: bool, as_json: bool) -> None:
     """Print which game, cells and trials a scenario has."""
-    from sim.games import read
-    from sim.scenarios.sweep import CELLS_MAX
+    from sim.report.notation import several
 
-    sweep = read(scenario, overrides, None if force else CELLS_MAX)
+    sweep = _read(scenario, overrides, force=force)
     table = sweep.scenario.scenario
     trials = sum(cell.scenario.scenario.trials for cell in sweep.cells)
     cells = [dict(cell.swept) for cell in sweep.cells]
@@ -227,8 +234,7 @@ def _say_what_is_played(scenario: str, overrides: Sequence[str], *, force: bool,
     typer.echo(f"{table.name}: {table.about}")
     typer.echo(f"game: {sweep.game}; cells: {len(cells):,}; trials: {trials:,}")
     for key in sweep.scenario.axes:
-        values = dict.fromkeys(str(cell[key]) for cell in cells)
-        typer.echo(f"{key}: {', '.join(values)}")
+        typer.echo(f"{key}: {several(cell[key] for cell in cells)}")
 
 
 def writable(folder: Path) -> Path:

@@ -530,7 +530,7 @@ class NeverExact(Words):
                     name = f"never-{metric}-{epsilon}"
                     answers = _gaps(_ask(world, rows, name, caller=caller, metric=metric, epsilon=epsilon))
                     if np.mean(np.abs(answers - exact) < 1e-6) > 0.2:
-                        raise Violation(f"answers of {metric} at epsilon {epsilon:g} are the exact gaps")
+                        raise Violation(f"answers of {metric} at epsilon {epsilon:,g} are the exact gaps")
                     # At no gap or at the range's end many meet, and so do answers from a few noisy whole numbers.
                     met += [np.array_equal(answers, other) for other in before if len(np.unique(answers)) > _FEW]
                     before.append(answers)

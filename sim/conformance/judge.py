@@ -200,7 +200,7 @@ class Judge:
             self._fault("it asks for a metric that the terms do not allow")
         least = max(EPSILON_MIN, self.offer.epsilon_min)
         if not least <= header.epsilon <= min(self.offer.epsilon, self.offer.epsilon_max):
-            self._fault(f"it offers epsilon {header.epsilon:g}, which the terms do not leave")
+            self._fault(f"it offers epsilon {header.epsilon:,g}, which the terms do not leave")
         try:
             predictions = arrays.gathered(header.predictions, [data])
         except arrays.ArrayError as error:

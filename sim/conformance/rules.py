@@ -52,7 +52,7 @@ class Spent(Words):
                 raise Violation("a case must not ask for a batch that fits within float64's errors alone")
             fits = left > 0 and (self.batches is None or number < self.batches)
             if seen.answered != fits or (not fits and seen.reason != "BUDGET_EXHAUSTED"):
-                how = f"{len(charged)} batches and one of epsilon {epsilon:g} under {about.rule!r}"
+                how = f"{len(charged)} batches and one of epsilon {epsilon:,g} under {about.rule!r}"
                 raise Violation(f"{how}: the last call {seen.text}, and {left:.6g} would be left")
             if not fits:
                 return
@@ -60,7 +60,7 @@ class Spent(Words):
             for told in (seen.messages[0].epsilon_remaining, world.remaining(self.caller)):
                 if not -_OFF * share <= left - told <= _OFF * share:
                     raise Violation(f"{told!r} is told to be left of {share:g}; by {about.rule!r} it is {left:.9g}")
-        raise Violation(f"{self.most} batches of epsilon {self.epsilon:g} did not use up {share:g}")
+        raise Violation(f"{self.most} batches of epsilon {self.epsilon:,g} did not use up {share:g}")
 
 
 def _composed(charged: list[float], about: Deployment) -> float:

@@ -236,7 +236,7 @@ class World:
         told = MECHANISM_LAWS.get(self.about(deployment).mechanism)
         free = account == "audits" and told is not None and told.answers_for_nothing
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
-            raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
+            raise Violation(f"a batch that offered epsilon {epsilon:,g} was charged {answer.epsilon_charged:,g}")
         self._charge(place, request_id, answer.epsilon_charged)
         self._require_left(place, answer.epsilon_remaining, "an answer says that {} is left")
         self._require_left_now(answer, place)

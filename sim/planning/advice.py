@@ -124,7 +124,7 @@ def _first(case: Case) -> Answer:
 def _range(case: Case) -> Answer:
     priority = case.domain.priority
     place = priority.place(case.epsilon)
-    text = f"epsilon {case.epsilon:g} is {'in' if place == 'within' else place} the paper's range, {priority.range}"
+    text = f"epsilon {case.epsilon:,g} is {'in' if place == 'within' else place} the paper's range, {priority.range}"
     notes = {
         "below": ": more privacy than it asks for, welcome where the rows carry it",
         "above": ": less privacy than it advises; lower it if the rows carry that",
@@ -220,9 +220,9 @@ def _verdict(case: Case, taken: Mapping[str, str]) -> str:
         return (
             f"{case.domain.priority.name} first, at epsilon {case.domain.priority.range}; what rows allow needs --data"
         )
-    asked = f"a gap within {case.within:g} at epsilon {case.epsilon:g}"
+    asked = f"a gap within {case.within:g} at epsilon {case.epsilon:,g}"
     if taken["audited"] == "no":
-        epsilon = "" if seen.audit.epsilon is None else f"; or epsilon {seen.audit.epsilon:g} with these rows"
+        epsilon = "" if seen.audit.epsilon is None else f"; or epsilon {seen.audit.epsilon:,g} with these rows"
         return f"too few rows for {asked}: it takes {_needed(seen.audit.people, seen.people)}{epsilon}"
     if taken["sampled"] == "few":
         return (
@@ -259,16 +259,16 @@ def _about_data(case: Case, seen: Situation, taken: Mapping[str, str]) -> Iterat
             yield Recommendation(
                 "raise-epsilon",
                 DATA["raise-epsilon"],
-                f"epsilon {seen.audit.epsilon:g} brings 95% of released gaps within {case.within:g}",
+                f"epsilon {seen.audit.epsilon:,g} brings 95% of released gaps within {case.within:g}",
                 plan(seen, seen.audit.epsilon),
             )
         needed = math.inf if seen.audit.people is None else seen.audit.people
-        why = f"for gaps released at epsilon {case.epsilon:g}"
+        why = f"for gaps released at epsilon {case.epsilon:,g}"
     else:
         answering = seen.audit.batch
-        why_audit = f"{answering.mechanism.removesuffix(SHRUNK)} does it at epsilon {case.epsilon:g}"
+        why_audit = f"{answering.mechanism.removesuffix(SHRUNK)} does it at epsilon {case.epsilon:,g}"
         if seen.audit.epsilon is not None:
-            why_audit += f"; {seen.audit.epsilon:g} would do, and leaves more of a budget"
+            why_audit += f"; {seen.audit.epsilon:,g} would do, and leaves more of a budget"
         if answering.law.noise_on == "attributes":
             turned = turning_probability(case.epsilon)
             why_audit += "; it publishes A" + (f" but for one person in {1 / turned:,.0f}" if turned > _NOBODY else "")

@@ -247,7 +247,7 @@ def _check(batch: Batch, within: float, budget: float | None) -> None:
     if why := mechanism.refuses(batch.metric, batch.epsilon, batch.delta):
         raise PlanError(f"--mechanism: {name} does not answer this batch: {why}")
     if budget is not None and budget < batch.epsilon:
-        raise PlanError(f"--budget: {budget:g} does not hold one batch of epsilon {batch.epsilon:g}")
+        raise PlanError(f"--budget: {budget:,g} does not hold one batch of epsilon {batch.epsilon:,g}")
 
 
 def _answerable(batch: Batch) -> bool:

@@ -195,7 +195,7 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
     least = min(everybody, max(4 * PARTS, math.ceil(_MEMBERS_MIN * everybody / min(groups))))
     if constant >= demands.min_accuracy:
         return TrainingPlan(demands, groups, constant, None, constant, 0.0, None, None, None, least)
-    told(f"epsilon {demands.epsilon:g}")
+    told(f"epsilon {demands.epsilon:,g}")
     trying = Trying(design_of(rows), demands, seed)
     best, tried = trying.at(demands.epsilon, everybody, thorough=True)
     reference = None
@@ -204,7 +204,7 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
         reference = _without_privacy(trying, rows)
 
     def at_epsilon(epsilon: float) -> bool:
-        told(f"epsilon {epsilon:.3g}")
+        told(f"epsilon {epsilon:,.4g}")
         try:
             return best.holds if epsilon == demands.epsilon else trying.at(epsilon, everybody)[0].holds
         except PlanError:  # so large a delta, at so small an epsilon

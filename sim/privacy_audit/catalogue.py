@@ -234,7 +234,7 @@ def prepare(
     if refusal:
         raise PrivacyAuditError(refusal)
     if math.isinf(claim.epsilon):
-        raise PrivacyAuditError(f"{name} claims no privacy at epsilon {setting.epsilon:g}: there is nothing to audit")
+        raise PrivacyAuditError(f"{name} claims no privacy at epsilon {setting.epsilon:,g}: there is nothing to audit")
     return subject, setting
 
 

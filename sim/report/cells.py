@@ -26,8 +26,15 @@ def scenario_of(sweep: Sweep, swept: Mapping[str, Any]) -> Any:
 
 
 def paper_figure(scenario: Scenario) -> Any:
-    """Find what a paper printed about a cell: the first entry whose every condition the cell's scenario meets."""
+    """Find what a paper printed about a cell: the first entry whose every condition the cell's scenario meets.
+
+    This is the one rule for tables and figures. What is set besides a file, or differs in a copy of a shipped one,
+    became conditions when it was read (`sim.scenarios.sweep.read`); what was measured on other data than are played,
+    as an entry's own ``data`` say, stands beside nothing.
+    """
     values = as_values(scenario)
+    data = values["data"]
+    played = f"{data['source'].partition(':')[0]}, {data.get('protected')}".casefold()
 
     def fails(key: str, wanted: object) -> bool:
         section, _, field = key.partition(".")
@@ -41,12 +48,11 @@ def paper_figure(scenario: Scenario) -> Any:
 
     def stands(figure: PaperFigure) -> bool:
         failed = {key for key, wanted in figure.where.items() if fails(key, wanted)}
-        if not failed & {"data.source", "data.protected"} or not failed <= _DATA:
+        if figure.data is None:
             return not failed
-        # Other data than the file's are the figure's own, or nothing was printed about them.
-        data = values["data"]
-        played = f"{data['source'].partition(':')[0]}, {data.get('protected')}"
-        return figure.data is not None and figure.data.casefold() == played.casefold()
+        # Other data than the file's may be the figure's own.
+        moved = failed <= _DATA if failed & {"data.source", "data.protected"} else not failed
+        return moved and figure.data.casefold() == played
 
     return next(filter(stands, scenario.paper), None)
 

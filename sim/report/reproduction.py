@@ -3,8 +3,8 @@
 A printed number stands for a region: what the paper's own seeds and a stated margin make of it. Ours is an interval, of
 95%. It is reproduced if the interval lies wholly inside the region, not reproduced if wholly outside, and undecided if
 it has points on both sides, or there is no interval: more trials may decide that. A paper that leaves out what it takes
-to do the same again is not reproducible as described, whatever was measured; what was measured on other data than the
-paper's tests nothing.
+to do the same again is not reproducible as described, whatever was measured. Beside which cells a figure stands at all,
+`sim.report.cells.paper_figure` says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from sim.report.cells import Swept, paper_figure, scenario_of
 from sim.report.columns import Measure, Sheet
 from sim.report.estimates import FEWEST, Estimate, Range
 from sim.report.notation import MISSING, number
-from sim.scenarios.scenario import PaperFigure
 from sim.scenarios.sweep import Sweep
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED = "reproduced", "not reproduced", "undecided"
@@ -89,7 +88,6 @@ def comparisons(
     sweep: Sweep,
     cells: Iterable[Mapping[str, Any]],
     beside: Callable[[Any, Mapping[str, Any]], Iterator[Comparison]],
-    protected: Callable[[Any], str | None] = lambda scenario: scenario.data.protected,
     instead: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
 ) -> list[Comparison]:
     """Put what a paper printed of cells, which have the swept values, beside what was measured.
@@ -98,47 +96,19 @@ def comparisons(
     ----------
     beside : callable
         Gives what a figure has printed beside what a cell has measured; verdicts and sources are added here.
-    protected : callable
-        Names the protected attribute of a scenario.
     instead : callable
         Says why nothing is asked of a cell, where nothing is.
     """
     rows = []
     for cell in cells:
-        scenario = scenario_of(sweep, cell)
-        figure = paper_figure(scenario)
+        figure = paper_figure(scenario_of(sweep, cell))
         if figure is None:
             continue
-        other = instead(cell) or _untested(figure, scenario, protected(scenario))
+        other = instead(cell)
         for row in beside(figure, cell):
             verdict = other or judged(row.measured, row.region, figure.missing)
             rows.append(replace(row, cell=cell, verdict=verdict, source=figure.source, missing=figure.missing or ""))
     return rows
-
-
-_DATA = {
-    "acs-income": "ACS Income",
-    "adult": "Adult",
-    "bias-in-bios": "Bias in Bios",
-    "compas": "COMPAS",
-    "german": "German Credit",
-    "lsac": "LSAC",
-    "utkface": "UTKFace",
-}
-
-NOT_TESTED = "not tested here"
-
-
-def _untested(figure: PaperFigure, scenario: Any, protected: str | None) -> str | None:
-    """Name what a figure was measured on, where that is not what is played.
-
-    A user's file in a known format counts as that data set, whatever it is called.
-    """
-    source = scenario.data.source.partition(":")[0]
-    if figure.data is None or figure.data.casefold() == f"{source}, {protected}".casefold():
-        return None
-    name, _, attribute = figure.data.partition(", ")
-    return f"{NOT_TESTED} ({_DATA.get(name, name)}, {attribute})"
 
 
 def counted(rows: Sequence[Comparison]) -> str:

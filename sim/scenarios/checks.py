@@ -31,7 +31,7 @@ def mechanism_problems(scenario: Scenario) -> Iterator[str]:
     name = compliance.mechanism
     mechanism = find_mechanism(name)
     if mechanism.guarantee == "none" and not math.isinf(scenario.epsilon):
-        yield f'compliance.epsilon: mechanism {name} adds no noise, so it must be "inf", not {compliance.epsilon:g}'
+        yield f'compliance.epsilon: mechanism {name} adds no noise, so it must be "inf", not {compliance.epsilon:,g}'
     if mechanism.guarantee != "none" and compliance.epsilon is None:
         yield f'compliance.epsilon: is missing; mechanism {name} needs a positive number or "inf"'
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
@@ -35,7 +35,7 @@ def _epsilon(value: object) -> float:
     except (ValueError, OverflowError):
         raise ValueError('must be a positive number or "inf"') from None
     if epsilon < EPSILON_MIN:
-        raise ValueError(f'must be at least {EPSILON_MIN:g}, or "inf"')
+        raise ValueError(f'must be at least {EPSILON_MIN:,g}, or "inf"')
     return epsilon
 
 
@@ -215,6 +215,10 @@ class Scenario(Section):
     paper: tuple[PaperFigure, ...] = ()
     replay: dict[str, Any] = {}
 
+    chosen_with: ClassVar[Mapping[str, Sequence[tuple[str, bool]]]] = {}
+    """By dotted key the keys that a file chooses for its value: another value leaves them to their defaults, unless
+    they are set too; what is swept as well, or not."""
+
     @property
     def axes(self) -> tuple[str, ...]:
         """The swept keys that tell cells apart: all but how often each is played."""
@@ -244,11 +248,6 @@ class Scenario(Section):
     def parts(self) -> tuple[Mapping[str, Any], ...]:
         """What tells the lines of one trial in ``trials.jsonl`` apart, in their order; one line needs nothing."""
         return ({},)
-
-    @staticmethod
-    def brings(key: str, value: Any) -> Mapping[str, Any]:  # noqa: ARG004 - a game's own class looks at them
-        """Give what setting a dotted key sets besides, in place of what the file has, unless that is set too."""
-        return {}
 
     def steps(self) -> tuple[str, ...]:
         """List the calls by which parties take a trial on, in order: faults may happen at them."""

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, get_args, get_origin
 
@@ -64,6 +64,8 @@ class Sweep(Generic[S]):
 
     scenario: S
     cells: tuple[Cell[S], ...]
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What setting a key changed besides, a line each."""
 
     @property
     def game(self) -> str:
@@ -119,14 +121,18 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: in
     path = shipped().get(name_or_file, Path(name_or_file))
     values = _load(path, name_or_file)
     keys = _Keys.of(values, path.name, kinds, settings)
+    _bind_copied(values, path, keys)
     given = dict(_setting(setting) for setting in settings)
+    notes = []
     for key, value in given.items():
-        for also, brought in {key: value, **keys.kind.brings(key, value)}.items():
-            _require(values, also, "--set", keys)
-            if also == key or (also not in given and _own(values, also)):
-                _bind_figures(values, also, keys)
-                _put(values, also, brought, keys)
-    return lay_out(values, path.name, kinds, cells_max)
+        _require(values, key, "--set", keys)
+        goes_with = () if _own(values, key) == [value] else keys.kind.chosen_with.get(key, ())
+        for also, swept in goes_with:
+            if also not in given and (had := _let_go(values, also, keys, swept=swept)):
+                notes.append(f"{also}: {_text(value)}'s own, in place of {had} in {path.name}; --set keeps that")
+        _bind_figures(values, key, keys)
+        _put(values, key, value, keys)
+    return replace(lay_out(values, path.name, kinds, cells_max), notes=tuple(notes))
 
 
 def at_replay_size(whole: Sweep, kinds: Kinds) -> Sweep:
@@ -328,19 +334,65 @@ def _put(values: dict[str, Any], key: str, value: Any, keys: _Keys) -> None:
         values.setdefault(section, {})[field] = value
 
 
-def _bind_figures(values: dict[str, Any], key: str, keys: _Keys) -> None:
-    """Have printed figures stand beside what a file plays, before a key is set to something else."""
+def _let_go(values: dict[str, Any], key: str, keys: _Keys, *, swept: bool) -> str:
+    """Leave a key to its default, and say what the file had; what it sweeps stays unless that is let go of, too."""
+    section, _, name = key.partition(".")
+    grids = [grid for grid in grids_of(values.get("sweep", {})) if isinstance(grid, dict) and key in grid]
+    had = _own(values, key)
+    if not isinstance(values.get(section, {}), dict) or not had or (grids and not swept):
+        return ""
+    _bind_figures(values, key, keys)
+    for table in (values.get(section, {}), *grids):
+        table.pop(key if table in grids else name, None)
+    return ", ".join(dict.fromkeys(map(_text, had)))
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _bind_figures(values: dict[str, Any], key: str, keys: _Keys, own: Sequence[Any] | None = None) -> None:
+    """Have printed figures stand beside what a file plays, or has as its ``own``, before a key is something else."""
     figures = values.get("paper")
-    if key.partition(".")[0] in _NO_MATTER or key in _NO_MATTER or not isinstance(figures, list):
+    if not _matters(key) or not isinstance(figures, list):
         return
-    default = _fields(keys.kind)[key].default
-    own = _spelled(_own(values, key) or [value for value in (default,) if value not in (None, PydanticUndefined)])
+    own = _played(values, key, keys) if own is None else own
     values["paper"] = [
         {**figure, "where": {key: own, **figure["where"]}}
         if isinstance(figure, dict) and isinstance(figure.get("where"), dict)
         else figure
         for figure in figures
     ]
+
+
+def _bind_copied(values: dict[str, Any], path: Path, keys: _Keys) -> None:
+    """Have figures that a shipped scenario has, too, stand beside what that one plays: a copy may play others."""
+    figures = values.get("paper")
+    if path in shipped().values() or not isinstance(figures, list):
+        return
+    originals = [toml.read(other) for other in shipped().values()]
+    played = [
+        {key: _played(original, key, keys) for key in keys.known}
+        for original in originals
+        if any(figure in figures for figure in original.get("paper", ()))
+    ]
+    unlike = [{key: own for key, own in each.items() if _played(values, key, keys) != own} for each in played]
+    # Several may have a figure: the copy is of the one that it is most like.
+    for key, own in min(unlike, key=lambda each: sum(map(_matters, each)), default={}).items():
+        _bind_figures(values, key, keys, own)
+
+
+def _played(values: Mapping[str, Any], key: str, keys: _Keys) -> list[Any]:
+    """List the values with which a file plays a key: its own, or else the default if there is one."""
+    section, _, name = key.partition(".")
+    field = keys.kind.model_fields.get(section)
+    default = getattr(field and field.default, name, _fields(keys.kind)[key].default)
+    own = _own(values, key) or [value for value in (default,) if value not in (None, PydanticUndefined)]
+    return list(_spelled(own))
+
+
+def _matters(key: str) -> bool:
+    return key.partition(".")[0] not in _NO_MATTER and key not in _NO_MATTER
 
 
 def _own(values: Mapping[str, Any], key: str) -> list[Any]:

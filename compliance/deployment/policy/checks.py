@@ -152,7 +152,7 @@ def problems(policy: Policy) -> Iterator[str]:
         if value > most[unit]:
             yield f"{key}: must be at most budget.{unit}, not {value:g}"
     if policy.audit.epsilon_min > policy.epsilon_max:
-        yield f"audit.epsilon_min: must be at most what a batch may spend, not {policy.audit.epsilon_min:g}"
+        yield f"audit.epsilon_min: must be at most what a batch may spend, not {policy.audit.epsilon_min:,g}"
     if math.prod(len(values) for values in policy.data.groups.values()) > GROUPS_MAX:
         yield f"data.groups: their values make more than {GROUPS_MAX} groups, all columns together: list fewer"
     yield from _release_problems(policy)
@@ -245,7 +245,7 @@ def _unaffordable(policy: Policy, mechanism: Mechanism) -> Iterator[str]:
     accounts = {"budget": policy.budget} | {f"developers.{name}": share for name, share in policy.developers.items()}
     for key, section in accounts.items():
         if section.epsilon < 3 * EPSILON_MIN:
-            yield f"{key}.epsilon: must be at least {3 * EPSILON_MIN:g}, not {section.epsilon:g}"
+            yield f"{key}.epsilon: must be at least {3 * EPSILON_MIN:,g}, not {section.epsilon:,g}"
             continue
         account = Budget(section.epsilon, section.delta, rule)
         if not all(account.affords({}, loss) for loss in least):

@@ -399,7 +399,7 @@ class Policy(_Section):
         sells = "" if release is None else f"; releases {', '.join(release.columns)} by {release.protocol}"
         return (
             f"{self.data_name}: metrics {', '.join(self.audit.metrics)}; mechanism {self.audit.mechanism}; "
-            f"epsilon {self.budget.epsilon:g}; developers {names_of(list(self.developers), DEVELOPERS_LISTED)}{sells}"
+            f"epsilon {self.budget.epsilon:,g}; developers {names_of(list(self.developers), DEVELOPERS_LISTED)}{sells}"
         )
 
 

@@ -117,7 +117,7 @@ def descent(
         noise = noise_multiplier(budget.epsilon, budget.delta - strata * OVERFLOW, rate, recipe.steps, beside)
     except ValueError as none:
         beyond = ", with what else is told about the rows" if beside > 0 else ""
-        raise UserError(f"epsilon = {budget.epsilon:g}: no noise of up to 1,000 norms keeps it{beyond}") from none
+        raise UserError(f"epsilon = {budget.epsilon:,g}: no noise of up to 1,000 norms keeps it{beyond}") from none
     return Descent(recipe, rate, noise, settings.clip, beside, budget.delta, strata)
 
 
@@ -149,5 +149,5 @@ def subsampling(task: Task) -> Practised:
     recipe = task.settings.recipe
     small = replace(recipe, batch_size=max(recipe.batch_size // SMALLER, 1), steps=MORE * recipe.steps)
     steps = descent(task, recipe=small)
-    step = replace(steps.step, what=f"{steps.named}; full batches at this noise: epsilon {steps.epsilon(1.0):.3g}")
+    step = replace(steps.step, what=f"{steps.named}; full batches at this noise: epsilon {steps.epsilon(1.0):,.4g}")
     return Practised(Halved(steps.fit(task.people, task.seed)), (step,), steps.spent)

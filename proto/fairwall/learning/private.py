@@ -110,7 +110,7 @@ def _search(epsilon: float, delta: float, rate: float, steps: int, beside: float
     except ValueError:  # the search has no bracket
         beyond = "and what else is paid for out of it " if beside > 0 else ""
         raise UserError(
-            f"epsilon = {epsilon:g}: no noise multiplier from {least:g} to {most:g} spends it {beyond}in {steps} steps"
+            f"epsilon = {epsilon:,g}: no noise multiplier from {least:g} to {most:g} spends it {beyond}in {steps} steps"
         ) from None
     return float(found)
 

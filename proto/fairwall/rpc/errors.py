@@ -64,7 +64,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_EPSILON_INVALID: (
         _INVALID,
-        f"epsilon is a number of at least {EPSILON_MIN:g}, and within what the policy allows a batch",
+        f"epsilon is a number of at least {EPSILON_MIN:,g}, and within what the policy allows a batch",
     ),
     error_pb2.REASON_BUDGET_EXHAUSTED: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,

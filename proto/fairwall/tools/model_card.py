@@ -67,8 +67,8 @@ model-index:
 ## Fairness
 
 The {title} of {name} on the data set {answer.data} was {gap:.3f} on {day}.
-This number is noisy: it was released under differential privacy, at epsilon {answer.epsilon_charged:g} for one person's
-protected attribute, which paid for {len(answer.gaps)} model(s) together. What is guaranteed: {sure}.
+This number is noisy: it was released under differential privacy, at epsilon {answer.epsilon_charged:,g} for one
+person's protected attribute, which paid for {len(answer.gaps)} model(s) together. What is guaranteed: {sure}.
 
 The BLAKE3 digest of what was asked, predictions included, is `{answer.digest}`;
 the request was `{answer.request_id}`.

@@ -179,7 +179,7 @@ def _sure(low: float, high: float) -> str:
 
 
 def _cost(bought: Answer | ByGroup) -> str:
-    return f"epsilon {bought.epsilon_charged:g}, {bought.epsilon_remaining_now:g} is left"
+    return f"epsilon {bought.epsilon_charged:,g}, {bought.epsilon_remaining_now:,g} is left"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

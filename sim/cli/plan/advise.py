@@ -128,7 +128,7 @@ def _lines(advice: Advice) -> Iterator[str]:
     from sim.planning.advice import RECONSTRUCTED
 
     case = advice.case
-    yield from _wrapped(f"advice for {case.domain.name}, epsilon {case.epsilon:g}, gaps within {case.within:g}", "")
+    yield from _wrapped(f"advice for {case.domain.name}, epsilon {case.epsilon:,g}, gaps within {case.within:g}", "")
     if case.situation is not None:
         yield from _table(case.situation)
     yield ""

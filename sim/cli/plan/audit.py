@@ -89,7 +89,7 @@ def _write(html: Path, batch: Batch, within: float | None, table: Table) -> None
     from sim.planning.epsilons import choices
 
     with Console(stderr=True).status("choosing") as status:
-        found = choices(batch, within, lambda epsilon: status.update(f"choosing: epsilon {epsilon:g}"))
+        found = choices(batch, within, lambda epsilon: status.update(f"choosing: epsilon {epsilon:,g}"))
         html.write_text(render(found, table.name), encoding="utf-8")
     typer.echo(f"page: {html}")
 
@@ -134,7 +134,7 @@ def as_text(plan: Plan, table: Table) -> str:
     sizes = " and ".join(
         f"{sum(batch.counts.groups(label)[a] for label in (0, 1)):,} {table.groups[a]}" for a in (0, 1)
     )
-    spend = f"epsilon {batch.epsilon:g}" + (f", delta {batch.delta:g}" if batch.delta else "")
+    spend = f"epsilon {batch.epsilon:,g}" + (f", delta {batch.delta:g}" if batch.delta else "")
     about = "1 model" if batch.queries == 1 else f"{batch.queries:,} models"
     kept = "not bounded" if batch.bounding == "none" else f"{batch.bounding} to the metric's range"
     word = "undecided" if plan.undecided else "yes" if plan.holds else "no"

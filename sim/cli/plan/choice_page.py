@@ -68,11 +68,12 @@ def _everybody(found: Choices, one: Bought) -> tuple[str, str]:
     if one.revealed is None or one.unlimited is None:
         return MISSING, f"No attack on {one.mechanism} is known here."
     said = (
-        "Of 100 people, 50 of each group, so many at most are named right by the best attack known here, which spends "
-        "the whole ε on finding out who is who. Guessing names 50 right."
+        "Counting both groups equally, however large: at most the mean of the shares of both that the best attack "
+        "known here names right, which spends the whole ε on finding out who is who. Guessing gives 50%."
     )
-    limit = f" Without the policy's limit of {_hundred(found.batch.reveal_max)} it would be {_hundred(one.unlimited)}."
-    return f"{_hundred(one.revealed)} right of 100", said + (limit if _is_limited(one) else "")
+    kept = f"{_hundred(found.batch.reveal_max)}%"
+    limit = f" Without the policy's limit of {kept} it would be {_hundred(one.unlimited)}%."
+    return f"{_hundred(one.revealed)}% right", said + (limit if _is_limited(one) else "")
 
 
 def _one_person(found: Choices, one: Bought) -> tuple[str, str]:
@@ -115,7 +116,7 @@ def _grid(found: Choices) -> Section:
             about="Half of the answers are nearer than that: simulated, from public numbers alone.",
         ),
         Column(
-            "everybody: right of 100",
+            "everybody: both groups equally, %",
             [_share(one.revealed) for one in bought],
             about="Balanced accuracy, in percent, of the best attack known here with the whole batch, for groups of 5 "
             "to 50% of the people; 50 is guessing. No bound: somebody may find a better attack. Several batches tell "
@@ -177,11 +178,11 @@ def _risk(found: Choices) -> Figure:
     ]
     title = "What is given away"
     caption = (
-        "Balanced accuracy, in percent: the mean of the shares of both groups that are named right. By one batch: "
-        "several tell more."
+        "Of everybody, balanced accuracy: the mean of the shares of both groups that are named right. Of one person, "
+        "how often an attack is right. By one batch: several tell more."
     )
     panel = Panel(curves, [Level(50.0, "guessing")])
-    y = Axis("right of 100", low=48, high=102)
+    y = Axis("right, %; of everybody, both groups equally", low=48, high=102)
     return line_plot("risk", title, caption, _alt(title, known), [[panel]], _EPSILON, [y])
 
 

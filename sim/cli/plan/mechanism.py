@@ -23,7 +23,9 @@ def mechanism(
     delta: Annotated[float, typer.Option(help="0 for pure mechanisms only.")] = 0.0,
     share_min: Annotated[float, typer.Option(help="Least share of the disadvantaged group.")] = 0.05,
     share_max: Annotated[float, typer.Option(help="Largest share of it.")] = 0.5,
-    reveal_max: Annotated[float, typer.Option(help="Of all people, what a batch may give away; 1 for no limit.")] = 0.6,
+    reveal_max: Annotated[
+        float, typer.Option(help="What balanced accuracy a batch may give away; 1 for no limit.")
+    ] = 0.6,
     minimum_group: Annotated[
         int | None, typer.Option(help="How many people each group has at least, by the policy.")
     ] = None,
@@ -96,7 +98,7 @@ def as_text(recommendation: Recommendation) -> Group:
             style="bold" if row.name == r.chosen else None,
         )
     shares = f"{100 * r.shares.low:g} to {100 * r.shares.high:g}%"
-    budget = f"ε = {r.epsilon:g}" + (f", δ = {r.delta:g}" if r.delta else "")
+    budget = f"ε = {r.epsilon:,g}" + (f", δ = {r.delta:g}" if r.delta else "")
     lines: list[RenderableType] = [
         f"{r.metric}, {r.queries} models, {r.n} people, {shares} disadvantaged, {budget}\n"
         "Error of one answer; ÷ midpoint: at worst, relative to answering that;\n"

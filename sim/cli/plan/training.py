@@ -95,7 +95,7 @@ def as_text(plan: TrainingPlan, table: Table) -> str:
     """Lay a plan out in 80 columns."""
     demands = plan.demands
     sizes = " and ".join(f"{size:,} {name}" for size, name in zip(plan.groups, table.groups, strict=True))
-    spend = f"epsilon {demands.epsilon:g}" + (f", delta {demands.delta:g}" if demands.delta else " (delta 0)")
+    spend = f"epsilon {demands.epsilon:,g}" + (f", delta {demands.delta:g}" if demands.delta else " (delta 0)")
     sampling = f"accuracy ± {100 * plan.sampling[0]:.1f} points"
     rows = [
         (
@@ -174,10 +174,11 @@ def _binding(plan: TrainingPlan) -> str:
 
 def _epsilon(plan: TrainingPlan) -> str:
     from sim.planning.training import EPSILON_MAX
+    from sim.report.notation import number
 
     if plan.best is None:
         return "any"
-    return f"none up to {max(EPSILON_MAX, plan.demands.epsilon):g}" if plan.epsilon is None else f"{plan.epsilon:.3g}"
+    return f"none up to {max(EPSILON_MAX, plan.demands.epsilon):,g}" if plan.epsilon is None else number(plan.epsilon)
 
 
 def _people(plan: TrainingPlan) -> str:

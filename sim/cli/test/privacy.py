@@ -109,7 +109,7 @@ def _print_verdict(verdict: Verdict) -> None:
     table = Table.grid("what", "found", padding=(0, 2))
     table.add_row(
         "asked",
-        f"{setting.metric}, {setting.n} people, {plural(setting.queries, 'model')}, epsilon {setting.epsilon:g}",
+        f"{setting.metric}, {setting.n} people, {plural(setting.queries, 'model')}, epsilon {setting.epsilon:,g}",
     )
     table.add_row("claimed", f"epsilon {verdict.claimed:g}, delta {verdict.delta:g} a session")
     table.add_row("exact loss", exact)

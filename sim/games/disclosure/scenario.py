@@ -65,7 +65,7 @@ class DisclosureScenario(Scenario):
         if self.compliance != NOT_ASKED:
             yield "compliance: no metric is asked for in the disclosure game; leave the table out"
         if asked.epsilon < EPSILON_LEAST:
-            yield f'disclosure.epsilon: must be at least {EPSILON_LEAST:g}, or "inf", not {asked.epsilon:g}'
+            yield f'disclosure.epsilon: must be at least {EPSILON_LEAST:,g}, or "inf", not {asked.epsilon:,g}'
         if (asked.mode == "presence") != (asked.alice == "drawn"):
             yield 'disclosure.alice: is "drawn" in mode presence, where it is the secret, and "in" or "out" in others'
         if asked.mode == "inferential" and asked.knows == "others":

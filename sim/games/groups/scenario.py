@@ -70,6 +70,6 @@ class GroupsScenario(Scenario):
             yield "groups.columns: is missing; groups are made of a table's columns"
         least = EPSILON_MIN * asked.batches * asked.models
         if asked.epsilon < least:
-            yield f'groups.epsilon: must be at least {least:g} for so many models, or "inf", not {asked.epsilon:g}'
+            yield f'groups.epsilon: must be at least {least:g} for so many models, or "inf", not {asked.epsilon:,g}'
         if asked.strategy == "blocks" and 2**asked.models > asked.people:
             yield f"groups.models: {asked.models} make more blocks than there are people"

@@ -142,7 +142,7 @@ class ReleaseScenario(Scenario):
         elif release.split == UNIFORM_AT_K_BASED:
             yield f"release.queries: share out one epsilon, and split {UNIFORM_AT_K_BASED} spends another one"
         elif 0 < release.queried_epsilon < EPSILON_MIN:
-            yield f"release.queries_share: leaves less than {EPSILON_MIN:g} of epsilon to the queries"
+            yield f"release.queries_share: leaves less than {EPSILON_MIN:,g} of epsilon to the queries"
         if mechanism not in ANSWERED_BY:
             yield (
                 f"release.queries: must be answered by one of {', '.join(ANSWERED_BY)} as compliance.mechanism, "

@@ -163,7 +163,7 @@ def named(cell: ReleaseCell) -> str:
     """Say in words which cell it is."""
     if cell.protocol in CONTROLS:
         return f"{cell.data}, {cell.protocol}"
-    return f"{cell.data}, {cell.protocol}, {cell.split}, epsilon {cell.epsilon:g}"
+    return f"{cell.data}, {cell.protocol}, {cell.split}, epsilon {cell.epsilon:,g}"
 
 
 def _epsilon(sweep: Sweep[ReleaseScenario], line: Line) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -67,6 +67,11 @@ class RevealScenario(Scenario):
     adversary: RevealAdversary = RevealAdversary()
     paper: tuple[RevealFigure, ...] = ()
 
+    # A strategy has a decoder and rows of its own. Swept, how near to h0 rows are is what a scenario is about.
+    chosen_with: ClassVar[Mapping[str, Sequence[tuple[str, bool]]]] = {
+        "developer.strategy": (("developer.decoder", True), ("developer.perturbation", False))
+    }
+
     @property
     def people(self) -> int:
         """The size of the test set."""
@@ -102,14 +107,6 @@ class RevealScenario(Scenario):
             return "needed"
         counts = strategy.counts(self.people)
         return counts[0] if len(counts) == 1 and counts[0] != self.people else "n"
-
-    @staticmethod
-    def brings(key: str, value: Any) -> Mapping[str, Any]:
-        """Bring a strategy's own decoder: the file's was chosen for the file's strategy."""
-        if key != "developer.strategy":
-            return {}
-        one = STRATEGIES.get(value) if isinstance(value, str) else None
-        return {"developer.decoder": "own" if one is None or not one.decoders else one.decoders[0]}
 
     def steps(self) -> tuple[str, ...]:
         """List the calls by which parties take a trial on."""

@@ -155,7 +155,7 @@ class TrainingScenario(Scenario):
             if asked.delta <= OVERFLOW:
                 yield f"training.delta: a private network needs more than {OVERFLOW:g}"
             if asked.epsilon > _NETWORK_EPSILON_MAX:
-                yield f"training.epsilon: a private network's is at most {_NETWORK_EPSILON_MAX:g}"
+                yield f"training.epsilon: a private network's is at most {_NETWORK_EPSILON_MAX:,g}"
 
     def _purse_problems(self) -> Iterator[str]:
         """Find what keeps compliance from telling sums by group."""
@@ -182,6 +182,6 @@ class TrainingScenario(Scenario):
         cost = gaussian_epsilon(record_multiplier(flip_multiplier(epsilon, self.compliance.delta, 1)), delta)
         if cost >= asked.epsilon:
             yield (
-                f"training.epsilon: is {asked.epsilon:g}, and sums by group at compliance.epsilon = {epsilon:g} "
+                f"training.epsilon: is {asked.epsilon:,g}, and sums by group at compliance.epsilon = {epsilon:,g} "
                 f"cost each record {cost:.3g} of it"
             )

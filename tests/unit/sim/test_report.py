@@ -292,7 +292,10 @@ def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> No
     assert "With 50 exact answers (the highest leakage of 2 cells without noise), " in text
     before = str(estimate([60.0, 61.0, 62.0, 63.0, 64.0], PERCENT)).replace("\u00a0", " ").replace("62.0", "62.0%")
     often = "in 5 of 5 trials (95% interval 48–100% of trials)"
-    assert f"knew everybody's race {often}; before any question its balanced accuracy was {before}, where" in text
+    assert (
+        f"knew everybody's race {often}; before any question it was, counting both groups equally, {before} right"
+        in text
+    )
 
 
 @pytest.mark.parametrize(

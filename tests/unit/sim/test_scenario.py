@@ -7,6 +7,7 @@ import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping
+from copy import deepcopy as copy_of
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +210,27 @@ def test_a_decoder_that_is_set_is_kept(swapped: bool, decoder: str, played: set[
     assert {cell.scenario.decoder for cell in found.cells} == played
 
 
-def test_a_decoder_of_a_file_stays_where_no_strategy_is_set() -> None:
-    assert {cell.scenario.decoder for cell in read("conceal-adult-100", ["developer.queries=9"]).cells} == {"l1"}
+@pytest.mark.parametrize("setting", ["developer.queries=9", "developer.strategy=sensing"])
+def test_a_decoder_of_a_file_stays_where_no_other_strategy_is_set(setting: str) -> None:
+    found = read("conceal-adult-100", [setting])
+    assert {(cell.scenario.decoder, cell.scenario.perturbation) for cell in found.cells} == {("l1", 0.1)}
+    assert found.notes == ()
+
+
+def test_what_a_file_chose_for_its_strategy_goes_with_it_with_a_line_each() -> None:
+    found = read("conceal-adult-100", ["developer.strategy=best"])
+    assert {(cell.scenario.decoder, cell.scenario.perturbation) for cell in found.cells} == {("best", 1.0)}
+    assert found.notes == (
+        "developer.decoder: best's own, in place of l1 in conceal-adult-100.toml; --set keeps that",
+        "developer.perturbation: best's own, in place of 0.1 in conceal-adult-100.toml; --set keeps that",
+    )
+    kept = read("conceal-adult-100", ["developer.strategy=best", "developer.decoder=l1", "developer.perturbation=0.1"])
+    assert {(cell.scenario.decoder, cell.scenario.perturbation) for cell in kept.cells} == {("l1", 0.1)}
+    assert kept.notes == ()
+    # Swept, how near rows are to the base model is what the scenario asks.
+    asked = read("limit-adult-100", ["developer.strategy=best", "developer.queries=needed"])
+    assert {cell.scenario.perturbation for cell in asked.cells} == {1.0, 0.1}
+    assert len(asked.notes) == 1
 
 
 @pytest.mark.parametrize(("setting", "drop"), [('data.drop=["age", "sex"]', ("age", "sex")), ("data.drop=[]", ())])
@@ -313,6 +333,29 @@ def test_printed_figures_stand_beside_no_run_that_was_set_to_play_something_else
         ]
 
 
+@pytest.mark.parametrize("name", ["conceal-adult-100", "private-fair-adult", "dia-lsac-sex", "synthetic-table2"])
+def test_printed_figures_stand_beside_no_copy_of_a_file_that_plays_something_else(name: str, tmp_path: Path) -> None:
+    found, copy = read(name), tmp_path / "mine.toml"
+    base = [paper_figure(cell.scenario) for cell in found.cells]
+    assert any(base)
+    values = as_values(found.scenario)
+    values["scenario"] |= {"name": "mine", "seed": 5, "trials": 3}
+    for key in ("", "data.source", "compliance.metric", "compliance.mechanism", "data.test_size", "developer.victims"):
+        section, _, field = key.partition(".")
+        other = _unlike(found, key) if field and field in values.get(section, {}) else None
+        if other is None and field:
+            continue
+        changed = copy_of(values)
+        if field:
+            changed[section][field] = other
+            grids = changed["sweep"] if isinstance(changed["sweep"], list) else [changed["sweep"]]
+            for grid in grids:
+                grid.pop(key, None)
+        copy.write_text(tomli_w.dumps(changed))
+        played = [paper_figure(cell.scenario) for cell in read(str(copy)).cells]
+        assert not any(played) if field else played == base, key
+
+
 def test_a_printed_figure_stands_beside_the_cells_of_a_sweep_that_are_the_papers() -> None:
     settings = ["data.n0=[10, 40]", "developer.queries=25", "compliance.epsilon=100.0", "compliance.mechanism=conceal"]
     by_size = {cell.scenario.data.n0: paper_figure(cell.scenario) for cell in read("conceal-adult-100", settings).cells}
@@ -323,11 +366,12 @@ def test_a_printed_figure_stands_beside_the_cells_of_a_sweep_that_are_the_papers
 
 
 def test_a_printed_figure_stands_beside_its_own_data_that_a_file_has_not() -> None:
-    base = [paper_figure(cell.scenario) for cell in read("dia-adult-sex").cells]
-    assert any(base)
-    assert {figure.data for figure in base if figure} == {"acs-income, SEX"}
+    base = read("dia-adult-sex")
+    assert {figure.data for figure in base.scenario.paper} == {"acs-income, SEX"}
+    assert not any(paper_figure(cell.scenario) for cell in base.cells)
     own = read("dia-adult-sex", ["data.source=acs-income:mine.csv", "data.protected=SEX", "data.advantaged='1'"])
-    assert [bool(paper_figure(cell.scenario)) for cell in own.cells] == [bool(figure) for figure in base]
+    found = {cell.scenario.developer.defence for cell in own.cells if paper_figure(cell.scenario)}
+    assert found == {figure.where["developer.defence"] for figure in base.scenario.paper}
     other = read("dia-adult-sex", ["data.source=mine.csv", "data.protected=SEX"])
     assert not any(paper_figure(cell.scenario) for cell in other.cells)
     lsac = read("dia-lsac-sex", ["data.source=lsac:mine.csv"])

@@ -30,7 +30,6 @@ from sim.scenarios.sweep import Cell, Sweep
 from tests.printed import terminal as shown_by
 
 Lines = list[dict[str, Any]]
-OTHER_DATA = "not tested here (German Credit, sex)"
 
 HEAD = """
 [scenario]
@@ -183,7 +182,7 @@ def test_the_page_of_models_tells_who_holds_what_and_what_was_measured(tmp_path:
         "0.1, with δ 0.00001",
         "Of models that promise nothing to records, the most accurate was lr",
         "Of private models, the most accurate was priv-lr at ε 0.1",
-        "Of 9 printed figures: ",
+        "Of 8 printed figures: ",
         "From 128 right guesses of 240",
         "In no cell is that above what is promised.",
         "priv-lr: not reproducible as described. Missing: the sensitivity.",
@@ -223,11 +222,10 @@ def test_printed_figures_are_judged_by_intervals_regions_and_what_is_missing() -
         ("fair-lr", "accuracy of the advantaged"): NOT_REPRODUCED,
         ("fair-lr", "false positives of the disadvantaged"): UNDECIDED,
         ("priv-lr", "accuracy, %"): NOT_AS_DESCRIBED,
-        ("pflr*", "accuracy, %"): OTHER_DATA,
     }
     few = sweep_of(MODELS, trials=4)
     verdicts = {row.verdict for row in comparisons(few, summarise(few, lines_of(few, 4)))}
-    assert verdicts == {UNDECIDED, NOT_AS_DESCRIBED, OTHER_DATA}
+    assert verdicts == {UNDECIDED, NOT_AS_DESCRIBED}
 
 
 def test_the_front_counts_what_is_promised_only_where_it_is_asked_to() -> None:

@@ -241,7 +241,7 @@ def test_the_cards_of_the_reveal_game_are_the_best_attacks() -> None:
         assert cell.leakage.mean == max(one.leakage.mean for one in alike)
         leaked, before = f"{cell.leakage.mean:.0f}%", f"{cell.baseline.mean:.0f}%"
         right = count(cell.mean("recovered"))
-        reached = f"about {right} of {cell.summary['n']:,} people; its balanced accuracy is {leaked}, and was {before}"
+        reached = f"about {right} of {cell.summary['n']:,} people; counting both groups equally, {leaked}, and {before}"
         assert reached in card.text
         title = f"{MECHANISMS[cell.mechanism].title}, ε = {cell.epsilon:,.6g}" if cell.noisy else "Exact answers"
         assert card.title == title

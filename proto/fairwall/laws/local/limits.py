@@ -33,4 +33,4 @@ def require_epsilon(epsilon: float) -> None:
         If epsilon is not a number above 0 and at most `EPSILON_MAX`.
     """
     if not 0 < epsilon <= EPSILON_MAX:
-        raise LocalPrivacyError(f"epsilon must be above 0 and at most {EPSILON_MAX:g}, it is {epsilon:g}")
+        raise LocalPrivacyError(f"epsilon must be above 0 and at most {EPSILON_MAX:,g}, it is {epsilon:,g}")

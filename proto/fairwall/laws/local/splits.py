@@ -43,7 +43,7 @@ def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) ->
     whole = math.fsum(weights)
     shares = tuple(epsilon * (weight / whole) for weight in weights)
     if min(shares) == 0:
-        raise LocalPrivacyError(f"epsilon {epsilon:g} is too little to be split among {len(domains)} attributes")
+        raise LocalPrivacyError(f"epsilon {epsilon:,g} is too little to be split among {len(domains)} attributes")
     return shares
 
 

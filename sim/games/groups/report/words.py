@@ -11,7 +11,7 @@ from sim.games.groups.scenario import GroupsScenario
 from sim.report.cells import Swept, best_of_each
 from sim.report.drawing import looks
 from sim.report.estimates import INTERVALS
-from sim.report.notation import setting, span
+from sim.report.notation import count, setting, span
 from sim.report.page import Bar, Card, Page, Term, sections, settings
 from sim.scenarios.sweep import Sweep
 
@@ -72,10 +72,11 @@ def page(sweep: Sweep[GroupsScenario], lines: Sequence[Line], summary: Sequence[
 def _card(swept: Swept, cell: Line, colour: str) -> Card:
     found, attack = leakage_of(cell), attack_of(swept, cell)
     text = (
-        f"The attacker's balanced accuracy is {found.text(1, '%', ends=0)}{f' ({attack})' if attack else ''}; without "
-        f"answers it would be {cell['chance']:.1f}%, and ε allows {cell['bound']:.1f}%."
+        f"The attacker{f' ({attack})' if attack else ''} is right about {count(cell['recovered'])} of "
+        f"{cell['people']:,} people; counting all groups equally, {found.text(1, '%', ends=0)}, without answers "
+        f"{cell['chance']:.1f}%, and ε allows {cell['bound']:.1f}%."
     )
-    alt = f"From {cell['chance']:.0f}% without answers to {found.mean:.0f}%"
+    alt = f"Counting all groups equally: from {cell['chance']:.0f}% without answers to {found.mean:.0f}%"
     bar = Bar.on((0.0, 100.0), cell["chance"], found.mean, ("0%", "100%: everybody"), alt)
     title = ", ".join(filter(None, (set_of(swept, cell), f"ε = {setting(cell['epsilon'])}")))
     return Card(title[:1].upper() + title[1:], text, bar, colour)

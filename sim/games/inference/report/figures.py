@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from sim.games.game import Line
 from sim.games.inference.report.columns import accuracy_of, distinct, has_intervals, over_splits, swept_axis, swept_in
-from sim.games.inference.report.printed import comparisons
 from sim.report.cells import paper_figure, scenario_of
 from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look, looks
 from sim.report.estimates import FEWEST, Estimate
 from sim.report.interval_plot import along, side_by_side
 from sim.report.notation import setting, symbol
-from sim.report.reproduction import NOT_TESTED
 from sim.scenarios.sweep import Sweep
 
 _DRAWN = {
@@ -84,9 +82,7 @@ def _gaps(
                 printed.setdefault(line, []).append((place, value))
     seen = f"Means over the splits{', with 95% intervals' if max(c['splits'] for c in cells) >= FEWEST else ''}."
     if printed:
-        untested = [row.verdict for row in comparisons(sweep, trials) if row.verdict.startswith(NOT_TESTED)]
-        others = ", ".join(dict.fromkeys(untested))
-        seen += f" Hollow diamonds are the paper's figures{f': {others}' if others else ''}."
+        seen += " Hollow diamonds are the paper's figures."
     title = f"Gap and EO, along {symbol(axis)}" if axis else "Gap and EO, before and after the defence"
     places, tau = (symbol(axis) if axis else "", "points"), (5, "5 points: the paper's τ")
     joined = axis is not None

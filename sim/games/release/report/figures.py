@@ -144,7 +144,7 @@ def _figure(
         title,
         f"Means over seeds; bars are standard errors, from {FEWEST} seeds on. {published}A level beyond a panel is "
         f"left out. {_NOTES[name]}",
-        f"Chart. {title}, from {epsilons[0]:g} to {epsilons[-1]:g}. {'; '.join(said)}.",
+        f"Chart. {title}, from {epsilons[0]:,g} to {epsilons[-1]:,g}. {'; '.join(said)}.",
         panels,
         Axis("ε", ticks=dict(enumerate(map(number, epsilons))), low=-0.4, high=len(epsilons) - 0.6),
         [Axis(_AXES[name][key] or MEASURES[key].head) for key in rows],

@@ -20,7 +20,7 @@ _LEAKAGE, _PEOPLE, _FACTOR = 5.0, 0.025, 2.0
 """Within how many points, how much of all people, and by which factor ours counts as the same."""
 
 _MARGINS = (
-    f"{_LEAKAGE:g} points of leakage, {100 * _PEOPLE:g}% of the people, a factor of {_FACTOR:g} of an average error. "
+    f"{_LEAKAGE:g} points of leakage, 1 of {1 / _PEOPLE:.0f} people, a factor of {_FACTOR:g} of an average error. "
     "Attribute-Conceal's noise has no mean: our median stands beside its average. Printed errors are not those of the "
     "printed formulas: fairwall papers show AR-51"
 )

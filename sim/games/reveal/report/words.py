@@ -30,6 +30,7 @@ from sim.report.page import Bar, Card, Page, Section, Term
 from sim.scenarios.sweep import Sweep
 
 _COIN = 50.0
+_EQUALLY = "counting both groups equally"
 _SAID = ("developer.queries", "compliance.epsilon", "compliance.mechanism")
 """What sentences say of a cell anyway."""
 
@@ -48,7 +49,7 @@ def page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     cells = report_cells(sweep, lines, summary)
     colours = {name: look.colour for name, look in looks(cell.mechanism for cell in cells).items()}
     one = all(cell.targeted == 1 for cell in cells)
-    equally = "; balanced accuracy is the mean of both groups' shares, so that a coin gets 50%"
+    equally = "; counting both groups equally, balanced accuracy is the mean of their shares, so that a coin gets 50%"
     return Page(
         cards=[_card(cell, colours[cell.mechanism]) for cell in best_attacks(cells)],
         about_cards=f"The best attack of those played{'' if one else equally}.",
@@ -121,12 +122,12 @@ def _card(cell: ReportCell, colour: str) -> Card:
         return Card(title, f"{text} {_error(cell)}", bar, colour)
     leakage, before = cell.leakage.mean, cell.baseline.mean
     if cell.summary["exact"] == len(cell.trials):
-        reached = f"everybody; its balanced accuracy before asking was {before:.0f}%."
+        reached = f"everybody; before asking it was, {_EQUALLY}, {before:.0f}% right."
     else:
-        reached = f"{_people(cell)}; its balanced accuracy is {leakage:.0f}%, and was {before:.0f}% before asking."
+        reached = f"{_people(cell)}; {_EQUALLY}, {leakage:.0f}%, and {before:.0f}% before asking."
     useless = " Read this way, the answers were of no use: it knew more without them." if worthless(cell) else ""
     text = f"With at most {asked} the attacker is right about {reached}{useless} {_error(cell)}"
-    alt = f"From {before:.0f}% before asking to {leakage:.0f}%, on a scale from {_COIN:.0f}% to 100%"
+    alt = f"{_EQUALLY.capitalize()}: from {before:.0f}% before asking to {leakage:.0f}%, on a scale from 50% to 100%"
     # A reading that went wrong may be worse than a coin.
     bar = Bar.on((_COIN, 100.0), before, leakage, (f"{_COIN:.0f}%: a coin", "100%: everybody"), alt)
     return Card(title, text, bar, colour)
@@ -211,16 +212,14 @@ def _outcome(cell: ReportCell, attribute: str) -> str:
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
     coin = "50% is a coin"
     interval = "" if cell.leakage.low is None else f"95% interval {cell.leakage.ends(1)}; "
-    balanced = (
-        f"right about {_people(cell)}, with a balanced accuracy of {Estimate(cell.leakage.mean)}% ({interval}{coin})"
-    )
-    before = f"before any question its balanced accuracy was {cell.baseline.text(1, '%')}"
+    balanced = f"right about {_people(cell)}; {_EQUALLY}, {Estimate(cell.leakage.mean)}% ({interval}{coin})"
+    before = cell.baseline.text(1, "%")
     often = _often(exact, len(cell.trials))
     if exact == len(cell.trials):
-        return f"the developer {knew} in {often}; {before}, where {coin}"
+        return f"the developer {knew} in {often}; before any question it was, {_EQUALLY}, {before} right ({coin})"
     if exact:
-        return f"the developer {knew} in {often}; over all trials it was {balanced}, and {before}"
-    return f"the developer never {knew}; it was {balanced}, and {before}"
+        return f"the developer {knew} in {often}; over all trials it was {balanced}, and {before} before any question"
+    return f"the developer never {knew}; it was {balanced}, and {before} before any question"
 
 
 def _people(cell: ReportCell) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sim.games.game import Line
-from sim.games.training.report.cells import GROUPS, accuracy_of, attribute, gap_of, name_of, of_group
+from sim.games.training.report.cells import GROUPS, accuracy_of, gap_of, name_of, of_group
 from sim.games.training.scenario import TrainingFigure, TrainingScenario
 from sim.report import reproduction
 from sim.report.columns import Sheet
@@ -25,7 +25,7 @@ _MARGINS = (
 
 def comparisons(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> list[Comparison]:
     """Put a paper's figures beside the cells that they are about."""
-    return reproduction.comparisons(sweep, cells, _beside, protected=lambda scenario: attribute(scenario.data)[0])
+    return reproduction.comparisons(sweep, cells, _beside)
 
 
 def table(axes: Sequence[str], rows: Sequence[Comparison]) -> Sheet[Comparison]:
