@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fairwall.errors import RunFailed, UserError
 
@@ -99,19 +99,51 @@ class Run:
         """Whether every trial was played."""
         return bool(self._result["complete"])
 
-    def trials_df(self) -> pd.DataFrame:
-        """Give the trials as a frame, one row a line of ``trials.jsonl``.
+    def frame(self, of: Literal["summary", "trials"] = "summary") -> pd.DataFrame:
+        """Give the summary as a frame, one row a cell; or the trials, one row a line of ``trials.jsonl``.
 
         Raises
         ------
         ImportError
             Without pandas.
         """
-        return _frame(self.trials)
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("a frame needs pandas: pip install pandas, or take trials and summary") from None
+        return pd.DataFrame(self.trials if of == "trials" else self.summary)
 
-    def summary_df(self) -> pd.DataFrame:
-        """Give the summary as a frame, one row a cell. See `trials_df`."""
-        return _frame(self.summary)
+    @cached_property
+    def figures(self) -> dict[str, str]:
+        """What each figure of the report shows, by its name."""
+        return dict(_answer_of(["report", str(self.folder), "--figures=list", "--json"]))
+
+    def figure(self, name: str, kind: str = "pdf", *, out: str | PathLike[str] | None = None) -> Path:
+        """Write one of `figures` for a paper, a column wide or two, by matplotlib's style sheet ``fairwall.paper``.
+
+        Parameters
+        ----------
+        name : str
+            Without its number where no other is called so: ``leakage`` for ``leakage-1``.
+        kind : str
+            ``pdf``, ``svg`` or ``png``.
+        out : str or path, optional
+            The folder that gets it; the run's ``figures`` by default.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        fairwall.errors.UserError
+            If there is no such figure, or no such kind.
+        """
+        where = [] if out is None else [f"--out={fspath(out)}"]
+        asked = ["report", str(self.folder), f"--figures={kind}", f"--only={name}", "--json", *where]
+        (file,) = _answer_of(asked).values()
+        return Path(file)
 
     def report_html(self) -> Report:
         """Give the report, a page that needs no other file."""
@@ -292,11 +324,3 @@ def _show(name: str, finished: int, of: int) -> None:
 def _numbers(line: Mapping[str, Any]) -> dict[str, Any]:
     """Read a line's values: JSON has no infinity, and a run's files spell it."""
     return {key: math.inf if value == "inf" else value for key, value in line.items()}
-
-
-def _frame(lines: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError("a frame needs pandas: pip install pandas, or take trials and summary") from None
-    return pd.DataFrame(lines)

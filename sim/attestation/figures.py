@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import dates as untyped_dates
 from matplotlib.lines import Line2D
 
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, legend, svg
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, legend, on_axes
 from sim.report.notation import as_float, number
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _label(name: str) -> str:
 
 def _figure(name: str, title: str, caption: str, alt: str, draw: Callable[[Axes], None], marks: int) -> Figure:
     wide = marks >= _MANY
-    return Figure(name, title, caption, alt, svg(name, draw, _WIDE if wide else INCHES), wide=wide)
+    return Figure(name, title, caption, alt, on_axes(draw), _WIDE if wide else INCHES, wide=wide)
 
 
 def _day(time: str) -> float:

@@ -101,13 +101,13 @@ def show(
 def _draw(entry: Entry, out: Path) -> None:
     """Draw a claim's figure to a file."""
     from sim.papers.ledger import function
-    from sim.report.drawing import svg
+    from sim.report.drawing import canvas_svg, on_axes
 
     if entry.claim.figure is None:
         raise UserError(f"--out {out}: {entry.claim.id} has no figure")
     if out.suffix != ".svg":
         raise UserError(f"--out {out}: name a file that ends in .svg")
-    _write(out, "--out", svg(entry.claim.id, function(entry.claim.figure)))
+    _write(out, "--out", canvas_svg(entry.claim.id, on_axes(function(entry.claim.figure))))
 
 
 def _write(path: Path, option: str, text: str) -> None:

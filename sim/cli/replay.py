@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.cli.found import run_folder
 from sim.cli.status import FAILED, WIDTH
 from sim.play.processes import NAMES
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 def replay(
     run: Annotated[
         str,
-        typer.Argument(help="A run's folder; or a shipped scenario, to be played small and replayed.", metavar="RUN"),
+        typer.Argument(
+            help="A run's folder, or latest; or a shipped scenario, to be played small and replayed.", metavar="RUN"
+        ),
     ],
     party: Annotated[
         str | None,
@@ -56,7 +59,7 @@ def replay(
 
     with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
         named = run in shipped() and not Path(run).is_dir()
-        recorded = open_run(at_replay_size(run, Path(place)) if named else Path(run))
+        recorded = open_run(at_replay_size(run, Path(place)) if named else run_folder(run))
         if step or speed is not None:
             # Nobody watches where there is no terminal.
             speed, step = (speed, step) if sys.stdout.isatty() else (None, False)

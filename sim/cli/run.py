@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.errors import UserError
+from sim.cli.found import open_page
 from sim.cli.status import Interrupted
 from sim.play import processes
 
@@ -68,6 +69,7 @@ def run(
     progress: Annotated[
         str, typer.Option(metavar="bar|lines", help="How to show on stderr how many trials are finished.")
     ] = "bar",
+    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
@@ -82,7 +84,7 @@ def run(
     usual = {"jobs": 1, "backend": "loky", "shard": None, "progress": "bar"}
     asked = others | {"jobs": jobs, "backend": backend, "shard": shard, "progress": progress}
     again = [f"--{option}={value}" for option, value in asked.items() if value != usual.get(option)]
-    again += [option for option, is_given in (("--force", force), ("--json", as_json)) if is_given]
+    again += [option for option, given in (("--force", force), ("--open", show), ("--json", as_json)) if given]
     # Started first, and needed last: they import while this process does. Sessions at once start their own.
     ours = [party for party in named if party not in others and jobs == 1 and backend == "loky"]
     with processes.waiting(ours) as waiting:
@@ -107,6 +109,8 @@ def run(
         with resumable(scenario, overrides, folder, again):
             played, page = play(sweep, folder, means, as_json=as_json, lines=progress == "lines")
     _show(sweep, played, page, as_json=as_json)
+    if show:
+        open_page(page)
 
 
 def _read(scenario: str, overrides: Sequence[str], *, force: bool) -> Sweep:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.cli.found import run_folder
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or latest.", metavar="RUN", parser=run_folder)],
     public_key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Check the seal, too, with this public key.")
     ] = None,

@@ -8,12 +8,18 @@ from typing import Annotated
 
 import typer
 
+from sim.cli.found import open_page, run_folder
 from sim.play.processes import NAMES
 
 
 def view(
-    run: Annotated[
-        str, typer.Argument(help="A run's folder; or a shipped scenario, to be played small first.", metavar="RUN")
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="A run's folder, or latest; or a shipped scenario, to be played small first. Several runs: side by "
+            "side, what each measured, and figure by figure.",
+            metavar="RUN...",
+        ),
     ],
     trial: Annotated[int | None, typer.Option(min=1, help="Show this trial alone, by its number in the run.")] = None,
     party: Annotated[
@@ -27,12 +33,31 @@ def view(
         bool, typer.Option("--replayed", help="Play the run again, and hold it against what comes out.")
     ] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the page.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Write one page that replays a run in a browser."""
+    """Write one page that replays a run in a browser, or has several runs side by side."""
     if party not in (None, *NAMES, "referee"):
         raise typer.BadParameter(f"--as must be compliance, developer, adversary or referee, not {party!r}")
     if replayed and beside is not None:
         raise typer.BadParameter("--beside and --replayed are different things: give one of them")
+    if len(runs) == 1:
+        target = _one(runs[0], trial, party, beside, out, replayed=replayed)
+    elif replayed or any(option is not None for option in (trial, party, beside)):
+        raise typer.BadParameter("--trial, --as, --beside and --replayed are about one RUN")
+    else:
+        from sim.runs.side_by_side import side_by_side
+
+        target = out or Path("side-by-side.html")
+        target.write_text(side_by_side([run_folder(run) for run in runs]), encoding="utf-8")
+    typer.echo(f"page: {target}")
+    if show:
+        open_page(target)
+
+
+def _one(
+    run: str, trial: int | None, party: str | None, beside: Path | None, out: Path | None, *, replayed: bool
+) -> Path:
+    """Write the page that replays a run."""
     from sim.cli.replay import at_replay_size
     from sim.replay.playing import again
     from sim.replay.recorded import open_run as open_to_replay
@@ -42,7 +67,7 @@ def view(
 
     with tempfile.TemporaryDirectory(prefix="fairwall-view-") as place:
         named = run in shipped() and not Path(run).is_dir()
-        folder = at_replay_size(run, Path(place)) if named else Path(run)
+        folder = at_replay_size(run, Path(place)) if named else run_folder(run)
         shown, sight = open_run(folder), Sight(party)
         other = None
         if beside is not None:
@@ -56,4 +81,4 @@ def view(
     name = "-".join(filter(None, (run if named else "view", party, None if trial is None else f"trial-{trial}")))
     target = out or (Path() if named else folder) / f"{name}.html"
     target.write_text(text, encoding="utf-8")
-    typer.echo(f"page: {target}")
+    return target

@@ -23,7 +23,7 @@ from sim.attestation import check, figures, refusals, statement
 from sim.attestation.page import budget, columns, moment, refused, wholes
 from sim.attestation.page import refusals as refused_calls
 from sim.deployment.certificates import Issued, issued
-from sim.report.drawing import svg
+from sim.report.drawing import canvas_svg, on_axes
 from sim.report.notation import MISSING, as_float, number, plural
 from sim.report.page import Bar, Card, Section, Term, fill
 from sim.report.tables import Column, PageTable
@@ -97,7 +97,7 @@ def page(sources: Sources) -> str:
 
 def styles() -> list[str]:
     """Return the SHA-256 of each style sheet of the page, in base64: the kit's own, and that of its drawings."""
-    whole = fill("style.html.j2") + svg("none", lambda _: None)
+    whole = fill("style.html.j2") + canvas_svg("none", on_axes(lambda _: None))
     sheets = re.findall(r"<style[^>]*>(.*?)</style>", whole, re.DOTALL)
     return [b64encode(sha256(sheet.encode()).digest()).decode() for sheet in sheets]
 

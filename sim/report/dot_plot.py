@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.lines import Line2D
 
-from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look, canvas_svg
+from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look
 from sim.report.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -107,8 +107,7 @@ def dot_plot(
         for panel in panels
     )
     inches = (2.2 + broad * len(panels), 1.3 + (0.2 + 0.11 * (1 if together else len(series))) * len(names))
-    drawing = canvas_svg(name, paint, inches)
-    return Figure(name, title, caption, f"Chart. {title}. {told}.", drawing, wide=broad * len(panels) > 5)
+    return Figure(name, title, caption, f"Chart. {title}. {told}.", paint, inches, wide=broad * len(panels) > 5)
 
 
 def _mark(look: Look, *, hollow: bool) -> dict[str, Any]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
+from matplotlib import style
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,10 +54,14 @@ _PAGE_COLOURS = {
 }
 """Colours that are the page's own, which are others on a dark one."""
 
+FORMATS = ("pdf", "svg", "png")
+"""What figures for papers are written as."""
 INCHES = (5.4, 3.9)
 """How wide and high a figure is, unless it says otherwise."""
 _WIDEST, _NARROW = 6.0, 4.2
 """Wider figures are drawn once more for narrow screens, so wide."""
+_LEAST_HEIGHT = 0.75
+"""A figure for a paper has at least so much of its height on the page."""
 _BESIDE = 36
 """How many letters a legend's entry may have for two to stand side by side."""
 _METADATA = ("Creator", "Date", "Format", "Type")
@@ -88,6 +96,8 @@ class Figure:
     name : unique in the page; every id of the drawing starts with it.
     title, caption : what it shows, and what to see in it.
     alt : for readers who cannot see it.
+    draw : draws it on an empty canvas, of any size.
+    inches : how wide and high it is on the page.
     wide : whether it takes the page's whole width.
     """
 
@@ -95,8 +105,51 @@ class Figure:
     title: str
     caption: str
     alt: str
-    svg: str
+    draw: Callable[[Canvas], None]
+    inches: tuple[float, float] = INCHES
     wide: bool = False
+
+    @cached_property
+    def svg(self) -> str:
+        """It, as it stands in the page."""
+        return canvas_svg(self.name, self.draw, self.inches)
+
+    def save(self, file: Path) -> None:
+        """Write it for a paper, by the style sheet `fairwall.paper`: one column wide, or two, in one of `FORMATS`."""
+        with style.context([_STYLE, "fairwall.paper"]), matplotlib.rc_context({"svg.hashsalt": self.name}):
+            column, high = matplotlib.rcParams["figure.figsize"]
+            wide = column * (2 if self.inches[0] > _WIDEST else 1)
+            scale = wide / self.inches[0]
+            # Letters shrink less than the figure, so that it stays higher.
+            tall = max(high, max(scale, _LEAST_HEIGHT) * self.inches[1])
+            canvas = Canvas(figsize=(wide, tall), layout="constrained")
+            self.draw(canvas)
+            _fit(canvas, scale)
+            # What would make another file of the same figure each day.
+            dated = {".pdf": "CreationDate", ".svg": "Date"}.get(file.suffix)
+            canvas.savefig(file, metadata={dated: None} if dated else None)
+
+
+def _fit(canvas: Canvas, scale: float) -> None:
+    """Scale what has a size for the page: marks and lines; and have no text larger than the style sheet's."""
+    for line in canvas.findobj(Line2D):
+        line.set(markersize=scale * line.get_markersize(), markeredgewidth=scale * line.get_markeredgewidth())
+        line.set_linewidth(scale * line.get_linewidth())
+    most = matplotlib.rcParams["font.size"]
+    for text in canvas.findobj(Text):
+        text.set_fontsize(min(text.get_fontsize(), most))
+
+
+def on_axes(draw: Callable[[Axes], None]) -> Callable[[Canvas], None]:
+    """Have what is drawn on axes drawn on a canvas that has them alone."""
+    return lambda canvas: draw(canvas.add_subplot())
+
+
+def _thin(canvas: Canvas, scale: float) -> None:
+    """Scale marks and lines that have a size of their own, which is for the page, and texts that have one."""
+    for line in canvas.findobj(Line2D):
+        line.set(markersize=scale * line.get_markersize(), markeredgewidth=scale * line.get_markeredgewidth())
+        line.set_linewidth(scale * line.get_linewidth())
 
 
 def hollow(marker: str, label: str) -> Line2D:
@@ -120,13 +173,8 @@ def key(canvas: Canvas, handles: Sequence[Any], *, above: bool = False, columns:
     canvas.legend(handles=handles, loc=place, ncols=columns or (2 if beside else 1), columnspacing=1.4, fontsize=size)
 
 
-def svg(name: str, draw: Callable[[Axes], None], inches: tuple[float, float] = INCHES) -> str:
-    """Draw on new axes and return the SVG element: the same bytes for the same figure, with ids of its own."""
-    return canvas_svg(name, lambda canvas: draw(canvas.add_subplot()), inches)
-
-
-def canvas_svg(name: str, draw: Callable[[Canvas], None], inches: tuple[float, float]) -> str:
-    """Draw on a new canvas, which may hold several axes, and return the SVG element as `svg` does.
+def canvas_svg(name: str, draw: Callable[[Canvas], None], inches: tuple[float, float] = INCHES) -> str:
+    """Draw on a new canvas and return the SVG element: the same bytes for the same figure, with ids of its own.
 
     What is too wide for a narrow screen is drawn for it once more, in an element of its own: the page shows one of two.
     """

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 
-from sim.report.drawing import BLACK, GREY, MARKERS, Figure, Look, hollow, svg
+from sim.report.drawing import BLACK, GREY, MARKERS, Figure, Look, hollow, on_axes
 from sim.report.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def front_plot(
     if crowded:
         caption += f" Of {len(points)} cells, those on the front are named where there is room."
     alt = f"Chart. {title}. {'; '.join(point.said for point in points)}."
-    return Figure(name, title, caption, alt, svg(name, paint, _INCHES))
+    return Figure(name, title, caption, alt, on_axes(paint), _INCHES)
 
 
 def _cross(axes: Axes, point: Point) -> None:

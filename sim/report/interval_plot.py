@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from sim.report.drawing import GREY, INCHES, Figure, Look, hollow, legend, svg
+from sim.report.drawing import GREY, INCHES, Figure, Look, hollow, legend, on_axes
 from sim.report.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def side_by_side(
         f"{group}: " + ", ".join(f"{thing} {found.mean:.1f}%" for thing, found in rows)
         for group, rows in groups.items()
     )
-    return Figure(name, title, caption, f"Chart. {title}. {values}.", svg(name, draw))
+    return Figure(name, title, caption, f"Chart. {title}. {values}.", on_axes(draw))
 
 
 def along(
@@ -117,7 +117,7 @@ def along(
         for label, rows in lines.items()
     )
     tall = (INCHES[0], INCHES[1] + 0.1 * len(lines))
-    return Figure(name, title, caption, f"Chart. {title}. {values}.", svg(name, draw, tall))
+    return Figure(name, title, caption, f"Chart. {title}. {values}.", on_axes(draw), tall)
 
 
 def _bars(axes: Axes, xs: NDArray[np.floating], rows: Rows, **style: Any) -> None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
-from sim.report.drawing import GREY, INCHES, Figure, Look, canvas_svg, key
+from sim.report.drawing import GREY, INCHES, Figure, Look, key
+from sim.report.notation import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,7 +130,7 @@ def line_plot(
             axes.set_xlabel(x.label)
         _legend(canvas, rows, more, above=above, columns=columns)
 
-    return Figure(name, title, caption, alt, canvas_svg(name, paint, inches), wide=wide)
+    return Figure(name, title, caption, alt, paint, inches, wide=wide)
 
 
 def _panel(axes: Axes, panel: Panel) -> None:
@@ -152,6 +154,9 @@ def _set(axes: Axes, which: str, told: Axis) -> None:
     axis = getattr(axes, f"{which}axis")
     if told.log:
         getattr(axes, f"set_{which}scale")("log")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(lambda value, _: number(value))
+        axis.set_minor_locator(NullLocator())
     if told.ticks is not None:
         axis.set_ticks(list(told.ticks), list(told.ticks.values()))
         axes.minorticks_off()

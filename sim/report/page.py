@@ -136,6 +136,11 @@ class Page:
     cards: Sequence[Card] = ()
     about_cards: str = ""
 
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """All its figures, by name."""
+        return {figure.name: figure for section in self.sections for figure in section.figures}
+
 
 @dataclass(frozen=True)
 class Frame:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from fairwall.errors import UserError
 from fairwall.tables.people import LeftOut
 from sim.games import GAMES, read
 from sim.games.game import Line
@@ -22,6 +24,12 @@ from sim.report.tables import Column, PageTable
 from sim.runs.folder import RunFolder
 from sim.runs.trials import is_part, read_trials, schedule, summarise
 from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from sim.report.drawing import Figure
+
+Played = tuple[Sweep, Sequence[Line]]
+"""What was played, and its trials' lines."""
 
 _TRIALS_LISTED = 1_000
 """More trials than this nobody looks at one by one; trials.jsonl has them."""
@@ -50,9 +58,32 @@ def rendered(folder: Path) -> str:
     OSError
         If a file cannot be read.
     """
+    sweep, trials, page = _told(folder)
+    return render(page, _frame(folder, sweep, trials))
+
+
+def _told(folder: Path) -> tuple[Sweep, Sequence[Line], Page]:
     sweep = read(str(folder / "scenario.toml"))
     trials = read_trials(folder / "trials.jsonl")
-    return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), _frame(folder, sweep, trials))
+    return sweep, trials, GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials))
+
+
+def figures_of(folder: Path, name: str | None = None) -> dict[str, Figure]:
+    """Give the figures of a run's report by name, or one: its name may leave out a number that no other needs.
+
+    Raises
+    ------
+    UserError
+        If there is none of the name, or several.
+    """
+    all_of = _told(folder)[2].figures
+    if name is None or name in all_of:
+        return {key: figure for key, figure in all_of.items() if name in (None, key)}
+    meant = [key for key in all_of if re.fullmatch(rf"{re.escape(name)}-\d+", key)]
+    if len(meant) == 1:
+        return {meant[0]: all_of[meant[0]]}
+    names = ", ".join(meant or all_of) or "none: too little was played"
+    raise UserError(f"{folder}: {'several figures are' if meant else 'no figure is'} called {name!r}: there is {names}")
 
 
 def frontier_page(folder: Path, sweep: Sweep, trials: Sequence[Line], page: Page) -> str:
@@ -61,11 +92,17 @@ def frontier_page(folder: Path, sweep: Sweep, trials: Sequence[Line], page: Page
     return render(page, replace(frame, name=f"{frame.name}: the front"))
 
 
-def compared_page(runs: Sequence[tuple[Path, tuple[Sweep, Sequence[Line]]]], file: Path, page: Page) -> str:
+def compared_page(runs: Sequence[tuple[Path, Played]], file: Path, page: Page) -> str:
     """Put what a game tells of runs beside the published figures of a file into their frame."""
+    frame, digest = together(runs), hashlib.sha256(file.read_bytes()).hexdigest()
+    provenance = (*frame.provenance, (f"SHA-256 of {file.name}", digest))
+    return render(page, replace(frame, beside=file.name, provenance=provenance))
+
+
+def together(runs: Sequence[tuple[Path, Played]]) -> Frame:
+    """Give the frame of several runs on one page."""
     frames = [_frame(folder, *run) for folder, run in runs]
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    together = replace(
+    return replace(
         frames[0],
         name=", ".join(dict.fromkeys(frame.name for frame in frames)),
         about=frames[0].about if len(frames) == 1 else "",
@@ -73,10 +110,9 @@ def compared_page(runs: Sequence[tuple[Path, tuple[Sweep, Sequence[Line]]]], fil
         planned=sum(frame.planned for frame in frames),
         complete=all(frame.complete for frame in frames),
         left_out=tuple(dict.fromkeys(one for frame in frames for one in frame.left_out)),
-        beside=file.name,
-        provenance=(*(row for frame in frames for row in frame.provenance), (f"SHA-256 of {file.name}", digest)),
+        provenance=tuple(row for frame in frames for row in frame.provenance),
+        cells=frames[0].cells if len(frames) == 1 else (),
     )
-    return render(page, together)
 
 
 def _frame(folder: Path, sweep: Sweep, trials: Sequence[Line]) -> Frame:

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import LEAST_ERROR, curves_of, ticks_at, values_of
-from sim.report.drawing import DASHES, GREY, INCHES, MARKERS, Figure, Look, hollow, legend, svg
+from sim.report.drawing import DASHES, GREY, INCHES, MARKERS, Figure, Look, hollow, legend, on_axes
 from sim.report.notation import number
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iter
         + (" Hollow marks are the paper's printed averages, in the colour and shape of their cell." if paper else "")
     )
     values = values_of(grouped, lambda cell: f"{number(_median(cell))} at ε = {number(cell.epsilon, 6)}")
-    yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", svg("error", draw, tall))
+    yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", on_axes(draw), tall)
 
 
 def _least(value: float) -> str:

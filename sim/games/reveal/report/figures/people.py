@@ -10,7 +10,7 @@ import numpy as np
 from sim.games.reveal.report.cells import ReportCell, rank
 from sim.games.reveal.report.figures.curves import capital, people_shown
 from sim.games.reveal.report.figures.trace import cell_words
-from sim.report.drawing import BLACK, COLOURS, Figure, legend, svg
+from sim.report.drawing import BLACK, COLOURS, Figure, legend, on_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,4 +52,4 @@ def _figure(name: str, cell: ReportCell) -> Figure:
     small = f"{int((wrong & (group == 0)).sum())} of the {int((group == 0).sum())} disadvantaged"
     caption = capital(f"{said} A ring is a wrong guess: of {small}, and else of the advantaged.")
     inches = (5.4, 0.9 + 0.36 * (int(down.max()) + 1))
-    return Figure(name, title, caption, f"Grid of people. {title}: {caption}", svg(name, draw, inches))
+    return Figure(name, title, caption, f"Grid of people. {title}: {caption}", on_axes(draw), inches)

@@ -11,7 +11,7 @@ import numpy as np
 from fairwall.laws.bounding import metric_range
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import capital, people_shown
-from sim.report.drawing import COLOURS, GREY, Figure, legend, svg
+from sim.report.drawing import COLOURS, GREY, Figure, legend, on_axes
 from sim.report.notation import number, setting, symbol
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _answers_figure(cell: ReportCell) -> Figure:
         seen = f"All answers lie between {least} and {most}."
     title = "Answered queries"
     caption = f"{cell_words(cell)}. {seen}{shown}"
-    return Figure("answers", title, capital(caption), f"Scatter chart. {title}: {caption}", svg("answers", draw))
+    return Figure("answers", title, capital(caption), f"Scatter chart. {title}: {caption}", on_axes(draw))
 
 
 def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
@@ -125,4 +125,4 @@ def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
     )
     title = "Reconstructed s, " + ("from noisy answers" if cell.noisy else "from exact answers")
     caption = f"{cell_words(cell)}. Stems are the truth: high for the disadvantaged, 0 for the advantaged. {marked}"
-    return Figure(name, title, capital(caption), f"Stem chart. {title}: {caption}", svg(name, draw))
+    return Figure(name, title, capital(caption), f"Stem chart. {title}: {caption}", on_axes(draw))

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from sim.games.reveal.report.cells import ReportCell, best_attacks
 from sim.games.reveal.report.figures.curves import LEAST_ERROR, by_mechanism, median_error, values_of
-from sim.report.drawing import BLACK, GREY, Figure, Look, legend, svg
+from sim.report.drawing import BLACK, GREY, Figure, Look, legend, on_axes
 from sim.report.notation import number
 
 if TYPE_CHECKING:
@@ -71,5 +71,4 @@ def tradeoff_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> I
         lines,
         lambda cell: f"{cell.leakage.mean:.1f}% at error {number(median_error(cell))} (ε = {number(cell.epsilon, 6)})",
     )
-    drawn = svg("tradeoff", draw, (9.0, 4.6))
-    yield Figure("tradeoff", title, caption, f"Scatter chart. {title}. {values}.", drawn, wide=True)
+    yield Figure("tradeoff", title, caption, f"Scatter chart. {title}. {values}.", on_axes(draw), (9.0, 4.6), wide=True)

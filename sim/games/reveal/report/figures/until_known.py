@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import label_of
 from sim.games.reveal.report.until_known import until_known
-from sim.report.drawing import BLACK, COLOURS, INCHES, Figure, hollow, legend, svg
+from sim.report.drawing import BLACK, COLOURS, INCHES, Figure, hollow, legend, on_axes
 from sim.report.notation import number
 
 if TYPE_CHECKING:
@@ -63,4 +63,4 @@ def known_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
         for row in rows
     )
     inches = (INCHES[0], 1.5 + 0.26 * len(rows))
-    yield Figure("known", title, caption, f"Dot chart. {title}. {values}.", svg("known", draw, inches))
+    yield Figure("known", title, caption, f"Dot chart. {title}. {values}.", on_axes(draw), inches)

@@ -1,0 +1,107 @@
+"""Several runs of a game on one page: what was set otherwise, what each measured, and figures beside their like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from string import ascii_uppercase
+from typing import TYPE_CHECKING
+
+from fairwall.errors import UserError
+from sim.games import GAMES, read
+from sim.report.notation import MISSING
+from sim.report.page import Page, Section, render
+from sim.report.tables import Column, PageTable
+from sim.runs.page import Played, together
+from sim.runs.trials import read_trials, summarise
+
+if TYPE_CHECKING:
+    from sim.report.drawing import Figure
+
+MOST = len(ascii_uppercase)
+"""So many runs have a letter each."""
+
+
+def side_by_side(folders: Sequence[Path]) -> str:
+    """Make the page of up to `MOST` runs, each called by a letter.
+
+    Raises
+    ------
+    UserError
+        If there are more, or they are not of one game.
+    OSError
+        If a file cannot be read.
+    """
+    runs = [(folder, _played(folder)) for folder in folders]
+    games = list(dict.fromkeys(sweep.game for _, (sweep, _) in runs))
+    if len(games) > 1:
+        raise UserError(f"runs of {' and '.join(games)}: only runs of one game stand side by side")
+    if len(runs) > MOST:
+        raise UserError(f"{len(runs)} runs: at most {MOST} stand side by side")
+    game, letters = GAMES[games[0]], ascii_uppercase[: len(runs)]
+    told = [(*run, summarise(*run)) for _, run in runs]
+    pages = dict(zip(letters, (game.page(*one) for one in told), strict=True))
+    tables = dict(zip(letters, (next((t.on_page() for t in game.tables(*one)), None) for one in told), strict=True))
+    named = "; ".join(f"{letter}: {folder.name}" for letter, (folder, _) in zip(letters, runs, strict=True))
+    page = Page(
+        played=f"Side by side: {named}.",
+        findings=(),
+        settings=(),
+        sections=(*_settings(pages), *_measured(tables), *_figures(pages)),
+        assumptions=tuple(dict.fromkeys(term for one in pages.values() for term in one.assumptions)),
+    )
+    return render(page, together(runs))
+
+
+def _played(folder: Path) -> Played:
+    if not (folder / "scenario.toml").is_file():
+        raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
+    return read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")
+
+
+def _settings(pages: dict[str, Page]) -> Iterator[Section]:
+    told = [dict(page.settings) for page in pages.values()]
+    terms = list(dict.fromkeys(term for one in told for term in one))
+    unlike = [term for term in terms if len({one.get(term) for one in told}) > 1]
+    alike = "; ".join(f"{term}: {told[0][term]}" for term in terms if term not in unlike)
+    columns = [Column("setting", unlike, numeric=False)] + [
+        Column(letter, [one.get(term, MISSING) for term in unlike], numeric=False, stays=True)
+        for letter, one in zip(pages, told, strict=True)
+    ]
+    yield Section(
+        "settings",
+        "What was set otherwise" if unlike else "All was set alike",
+        table=PageTable(columns) if unlike else None,
+        after=(f"In all of them: {alike}.",) if alike else (),
+    )
+
+
+def _measured(tables: dict[str, PageTable | None]) -> Iterator[Section]:
+    """Put the rows of each run's first table below one another; what one of them lacks is a dash."""
+    shown = {letter: table for letter, table in tables.items() if table is not None}
+    columns = {column.name: column for table in shown.values() for column in table.columns}
+    if not columns:
+        return
+    texts: dict[str, list[str]] = {name: [] for name in columns}
+    letters: list[str] = []
+    for letter, table in shown.items():
+        own = {column.name: column.texts for column in table.columns}
+        rows = len(table.columns[0].texts)
+        letters += [letter] * rows
+        for name, of in texts.items():
+            of += own.get(name, [MISSING] * rows)
+    joined = [replace(column, texts=texts[name]) for name, column in columns.items()]
+    first = Column("run", letters, numeric=False, stays=True)
+    yield Section("measured", "What was measured", table=PageTable([first, *joined]))
+
+
+def _figures(pages: dict[str, Page]) -> Iterator[Section]:
+    """Set figures of one name side by side, under the name that they have in each run's report."""
+    alike: dict[str, list[Figure]] = {}
+    for letter, page in pages.items():
+        for name, figure in page.figures.items():
+            own = replace(figure, name=f"{letter}-{name}", title=f"{letter}: {figure.title}", wide=False)
+            alike.setdefault(name, []).append(own)
+    for name, figures in alike.items():
+        yield Section(f"figure-{name}", f"Figure {name}", figures=figures)
