@@ -35,7 +35,7 @@ def view(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the page.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Write one page that replays a run in a browser, or has several runs side by side."""
+    """Write one page that replays a run, or has several side by side."""
     if party not in (None, *NAMES, "referee"):
         raise typer.BadParameter(f"--as must be compliance, developer, adversary or referee, not {party!r}")
     if replayed and beside is not None:

@@ -115,7 +115,7 @@ class Figure:
         return canvas_svg(self.name, self.draw, self.inches)
 
     def save(self, file: Path) -> None:
-        """Write it for a paper, by the style sheet `fairwall.paper`: one column wide, or two, in one of `FORMATS`."""
+        """Write it for a paper, a column or two wide, by `proto/fairwall/paper.mplstyle`, in one of `FORMATS`."""
         with style.context([_STYLE, "fairwall.paper"]), matplotlib.rc_context({"svg.hashsalt": self.name}):
             column, high = matplotlib.rcParams["figure.figsize"]
             wide = column * (2 if self.inches[0] > _WIDEST else 1)

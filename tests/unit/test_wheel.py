@@ -47,6 +47,11 @@ def test_presets_of_laws_come_with_the_wheel(wheel: zipfile.Path) -> None:
     assert names == {path.name for path in (ROOT / laws).glob("*.toml")} != set()
 
 
+def test_the_style_sheet_of_figures_comes_with_the_wheel(wheel: zipfile.Path) -> None:
+    sheet = wheel / "fairwall" / "paper.mplstyle"
+    assert sheet.read_bytes() == (ROOT / "proto" / "fairwall" / "paper.mplstyle").read_bytes()
+
+
 def test_the_pages_are_text_and_small_pictures(wheel: zipfile.Path) -> None:
     """Whoever installs the client alone has them too."""
     sizes = {

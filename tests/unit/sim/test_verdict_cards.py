@@ -373,6 +373,7 @@ def test_a_mechanism_has_one_colour_in_all_figures_and_on_its_cards(name: str, m
     seen = _colours(monkeypatch)
     sweep, lines = _reveal(name, 2)
     page = _page((sweep, lines))
+    assert all(figure.svg for figure in page.figures.values())
     mechanisms = {cell.mechanism for cell in test_report.cells_of(sweep, lines)}
     titles = {MECHANISMS[mechanism].title for mechanism in mechanisms}
     for title in titles:
@@ -388,6 +389,7 @@ def test_a_mechanism_has_one_colour_in_all_figures_and_on_its_cards(name: str, m
 def test_what_a_card_is_about_has_its_colour_in_the_figures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = _colours(monkeypatch)
     page = _page(RUNS[name](6))
+    assert all(figure.svg for figure in page.figures.values())
     told = {card.colour.upper() for card in page.cards}
     drawn = {colour for colours in seen.values() for colour in colours}
     assert told <= drawn
