@@ -119,7 +119,7 @@ class Run:
         return dict(_answer_of(["report", str(self.folder), "--figures=list", "--json"]))
 
     def figure(self, name: str, kind: str = "pdf", *, out: str | PathLike[str] | None = None) -> Path:
-        """Write one of `figures` for a paper, a column wide or two, by the style sheet ``plt.style.use("fairwall.paper")``.
+        """Write one of `figures` for a paper, a column or two wide, as ``plt.style.use("fairwall.paper")`` has them.
 
         Parameters
         ----------
