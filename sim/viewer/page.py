@@ -152,7 +152,10 @@ class _Data:
             "trials": trials,
             "facts": self._facts(),
             "cells": cells_of(self._run.sweep) if everything else None,
-            "headline": {"text": f"{game.headline.head}, {game.headline.about}"}
+            "headline": {
+                "name": game.headline.title or game.headline.name,
+                "text": f"{game.headline.head}, {game.headline.about}",
+            }
             if everything and game.headline
             else None,
             "about": self._run.sweep.scenario.scenario.about if everything else "",

@@ -54,7 +54,7 @@ export class TrialScreen {
       this.trial = trial;
       this.title.textContent = `Trial ${trial.id}`;
       const cell = this.run.cells && trial.cell !== undefined ? this.run.cells[trial.cell] : "";
-      const outcome = trial.value ? `; outcome ${trial.value}` : "";
+      const outcome = trial.value ? `; ${this.run.headline.name} ${trial.value}` : "";
       this.about.textContent = trial.blocks
         ? `${cell ? `${cell}; ` : ""}${plural(trial.messages, "message")}, ${trial.refused} refused${outcome}`
         : `This page has no room for its messages: fairwall view RUN --trial ${parseInt(trial.id, 10)}`;
