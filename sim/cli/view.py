@@ -18,7 +18,7 @@ def view(
         typer.Argument(
             help="A run's folder, or latest; or a shipped scenario, to be played small first. Several runs: side by "
             "side, what each measured, and figure by figure.",
-            metavar="RUN...",
+            metavar="RUN",
         ),
     ],
     trial: Annotated[int | None, typer.Option(min=1, help="Show this trial alone, by its number in the run.")] = None,
