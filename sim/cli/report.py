@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli.found import run_folder
+from sim.cli.run import writable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,10 +45,9 @@ def report(
         if figures is None:
             typer.echo(f"report: {write_report(folder)}")
         else:
-            _figures(figures_of(folder, only), figures, out or folder / "figures", as_json=as_json)
+            place = folder / "figures" if out is None else writable(out)
+            _figures(figures_of(folder, only), figures, place, as_json=as_json)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        if isinstance(error, UserError):
-            raise
         # Files that were played just now are as they should be; these may be anything.
         raise UserError(f"{folder}: trials.jsonl or result.json is not as a run of its scenario writes it") from error
 

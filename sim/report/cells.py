@@ -33,8 +33,6 @@ def paper_figure(scenario: Scenario) -> Any:
     as an entry's own ``data`` say, stands beside nothing.
     """
     values = as_values(scenario)
-    data = values["data"]
-    played = f"{data['source'].partition(':')[0]}, {data.get('protected')}".casefold()
 
     def fails(key: str, wanted: object) -> bool:
         section, _, field = key.partition(".")
@@ -50,9 +48,11 @@ def paper_figure(scenario: Scenario) -> Any:
         failed = {key for key, wanted in figure.where.items() if fails(key, wanted)}
         if figure.data is None:
             return not failed
+        data = values["data"]
+        played = f"{data['source'].partition(':')[0]}, {data.get('protected')}"
         # Other data than the file's may be the figure's own.
         moved = failed <= _DATA if failed & {"data.source", "data.protected"} else not failed
-        return moved and figure.data.casefold() == played
+        return moved and figure.data.casefold() == played.casefold()
 
     return next(filter(stands, scenario.paper), None)
 

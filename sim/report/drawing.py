@@ -145,13 +145,6 @@ def on_axes(draw: Callable[[Axes], None]) -> Callable[[Canvas], None]:
     return lambda canvas: draw(canvas.add_subplot())
 
 
-def _thin(canvas: Canvas, scale: float) -> None:
-    """Scale marks and lines that have a size of their own, which is for the page, and texts that have one."""
-    for line in canvas.findobj(Line2D):
-        line.set(markersize=scale * line.get_markersize(), markeredgewidth=scale * line.get_markeredgewidth())
-        line.set_linewidth(scale * line.get_linewidth())
-
-
 def hollow(marker: str, label: str) -> Line2D:
     """Make a legend's entry for marks that are drawn hollow."""
     return Line2D([], [], ls="", marker=marker, ms=7, mfc="none", mec=BLACK, mew=1.3, label=label)

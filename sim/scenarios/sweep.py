@@ -342,8 +342,9 @@ def _let_go(values: dict[str, Any], key: str, keys: _Keys, *, swept: bool) -> st
     if not isinstance(values.get(section, {}), dict) or not had or (grids and not swept):
         return ""
     _bind_figures(values, key, keys)
-    for table in (values.get(section, {}), *grids):
-        table.pop(key if table in grids else name, None)
+    values.get(section, {}).pop(name, None)
+    for grid in grids:
+        del grid[key]
     return ", ".join(dict.fromkeys(map(_text, had)))
 
 
