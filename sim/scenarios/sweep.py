@@ -129,7 +129,7 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: in
         goes_with = () if _own(values, key) == [value] else keys.kind.chosen_with.get(key, ())
         for also, swept in goes_with:
             if also not in given and (had := _let_go(values, also, keys, swept=swept)):
-                notes.append(f"{also}: {_text(value)}'s own, in place of {had} in {path.name}; --set keeps that")
+                notes.append(f"{also}: as {_text(value)} has it, in place of {had} in {path.name}; --set keeps that")
         _bind_figures(values, key, keys)
         _put(values, key, value, keys)
     return replace(lay_out(values, path.name, kinds, cells_max), notes=tuple(notes))

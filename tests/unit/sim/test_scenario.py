@@ -221,8 +221,8 @@ def test_what_a_file_chose_for_its_strategy_goes_with_it_with_a_line_each() -> N
     found = read("conceal-adult-100", ["developer.strategy=best"])
     assert {(cell.scenario.decoder, cell.scenario.perturbation) for cell in found.cells} == {("best", 1.0)}
     assert found.notes == (
-        "developer.decoder: best's own, in place of l1 in conceal-adult-100.toml; --set keeps that",
-        "developer.perturbation: best's own, in place of 0.1 in conceal-adult-100.toml; --set keeps that",
+        "developer.decoder: as best has it, in place of l1 in conceal-adult-100.toml; --set keeps that",
+        "developer.perturbation: as best has it, in place of 0.1 in conceal-adult-100.toml; --set keeps that",
     )
     kept = read("conceal-adult-100", ["developer.strategy=best", "developer.decoder=l1", "developer.perturbation=0.1"])
     assert {(cell.scenario.decoder, cell.scenario.perturbation) for cell in kept.cells} == {("l1", 0.1)}
