@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
+import numpy as np
 from matplotlib import style
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -135,6 +137,8 @@ def _fit(canvas: Canvas, scale: float) -> None:
     for line in canvas.findobj(Line2D):
         line.set(markersize=scale * line.get_markersize(), markeredgewidth=scale * line.get_markeredgewidth())
         line.set_linewidth(scale * line.get_linewidth())
+    for bars in canvas.findobj(LineCollection):
+        bars.set_linewidth(np.multiply(scale, bars.get_linewidth()).tolist())
     most = matplotlib.rcParams["font.size"]
     for text in canvas.findobj(Text):
         text.set_fontsize(min(text.get_fontsize(), most))
