@@ -318,7 +318,7 @@ def _searches(account: _Told) -> list[Section]:
             Column("utility", [number(one["utility"]) for _, one in shown]),
             Column("gap, likely", [_interval(one, "") for _, one in shown]),
             Column("P(better)", [MISSING if one["better"] is None else f"{one['better']:.0%}" for _, one in shown]),
-            Column("", [_standing(audit["search"], one) for audit, one in shown], numeric=False),
+            Column("standing", [_standing(audit["search"], one) for audit, one in shown], numeric=False),
         ),
         (
             f"Searched were {of_all}; the statement has all of them. Utility is the developer's own count, which "

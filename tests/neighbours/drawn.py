@@ -266,7 +266,18 @@ def _audit(rng: np.random.Generator, policy: dict[str, Any], people: Table, who:
         predictions=header_of(predictions),
         threshold=float(rng.choice([-0.1, 0.0, 0.1])) if rng.random() < 0.3 else None,
     )
-    return _upload("Audit", audit.AuditRequest, header, predictions, str(rng.choice(CALLERS)), rng.random() < 0.3)
+    upload = "Audit", audit.AuditRequest, header, predictions, str(rng.choice(CALLERS)), rng.random() < 0.3
+    if rng.random() < 0.3:  # the last one is malformed at times
+        utilities = rng.random(len(predictions) - (rng.random() < 0.1))
+        header.candidates.CopyFrom(
+            audit.Candidates(
+                names=[f"m{i}" for i in range(len(predictions))],
+                utilities=utilities,
+                baseline=int(rng.integers(len(predictions))),
+                at_least=float(rng.random()),
+            )
+        )
+    return _upload(*upload)
 
 
 def _by_group(rng: np.random.Generator, policy: dict[str, Any], people: Table, who: int, name: str) -> Event:
