@@ -465,6 +465,32 @@ def test_asyncio_gets_the_same_answers_terms_and_refusals(own: Served) -> None:
 
 
 @pytest.mark.check
+def test_asyncio_asks_what_practice_asks(own: Served) -> None:
+    rows = pd.read_csv(own.folder / "loans.csv")
+    scores, segments = rows["income"].to_numpy() / 100, rows["years_employed"] > 5
+    named = {"ids": rows["id"], "by": "group", "epsilon": 0.1}
+    ways: dict[str, dict[str, Any]] = {
+        "by_quantile": {"scores": scores, "quantiles": 4, **named},
+        "by_segment": {"decisions": scores > 0.3, "segments": segments, **named},
+        "standardised_difference": {"values": scores, "bounds": (0, 1), **named},
+        "expected_error": {"metric": "sp", "models": 2, "epsilon": 0.1},
+    }
+    for name in [*ways][:3]:
+        ways[name]["request_id"] = name
+
+    async def ask() -> list[Any]:
+        async with AsyncAuditClient(own.address, own.folder / "certificates/developer-alice") as audits:
+            return [await getattr(audits, name)(**asked) for name, asked in ways.items()]
+
+    first, again = asyncio.run(ask()), asyncio.run(ask())  # with what is left after all of them
+    with own.client() as audits:
+        same = [getattr(audits, name)(**asked) for name, asked in ways.items()]
+    assert [*map(repr, again)] == [*map(repr, same)]
+    assert first[-2:] == again[-2:]
+    assert remaining(own) == pytest.approx(2.7)
+
+
+@pytest.mark.check
 def test_asyncio_is_not_refused_for_asking_too_much_at_once(own: Served) -> None:
     async def ask() -> None:
         async with AsyncAuditClient(own.address, own.folder / "certificates/developer-alice") as audits:

@@ -435,7 +435,7 @@ class AuditClient:
         """
         return self._call(lambda: by_group.terms(self._groups, self._data), " with groups")
 
-    def by_group(self, predictions: Any, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
+    def by_group(self, /, predictions: Any, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
         """Ask for rates by group, and how the groups compare: a frame, see `fairwall.client.by_group.ByGroup.frame`.
 
         Parameters, also those by keyword, and errors are those of `count_by_group`; ImportError where there is no
@@ -498,6 +498,7 @@ class AuditClient:
 
     def by_quantile(
         self,
+        /,
         scores: Any,
         by: str | Sequence[str],
         epsilon: float,
@@ -526,7 +527,7 @@ class AuditClient:
         return practice.by_quantile(self.count_by_group, scores, by, epsilon, quantiles, asked, labels=labels)
 
     def by_segment(
-        self, decisions: Any, segments: Sequence[object], by: str | Sequence[str], epsilon: float, **asked: Any
+        self, /, decisions: Any, segments: Sequence[object], by: str | Sequence[str], epsilon: float, **asked: Any
     ) -> BySegment:
         """Buy selection rates by group within segments, and the odds ratio that these have in common.
 
@@ -548,6 +549,7 @@ class AuditClient:
 
     def standardised_difference(
         self,
+        /,
         values: Any,
         by: str | Sequence[str],
         epsilon: float,

@@ -7,18 +7,14 @@ refusal comes while predictions are still sent (https://github.com/grpc/grpc/iss
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
-
-from numpy.typing import ArrayLike
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from fairwall.client.audit_client import AuditClient
-from fairwall.client.by_group import ByGroup
-from fairwall.client.gaps import Answer, Terms
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -26,11 +22,26 @@ __tracebackhide__ = True
 _CALLS = 8
 """As many as a service takes of one caller at a time: what is beyond them waits here, and is not refused there."""
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+def _in_thread(
+    method: Callable[Concatenate[AuditClient, _P], _T],
+) -> Callable[Concatenate[AsyncAuditClient, _P], Coroutine[Any, Any, _T]]:
+    @wraps(method)
+    async def ask(self: AsyncAuditClient, /, *asked: _P.args, **named: _P.kwargs) -> _T:
+        call = partial(method, self._audits, *asked, **named)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    return ask
 
 
 class AsyncAuditClient:
     """Asks a deployment's compliance service about models, while the event loop does other things.
+
+    Every method of `AuditClient` that asks is here, with its parameters, answers and errors. A call whose task is
+    cancelled goes on, and is charged: the same request under the same id finds its answer.
 
     Parameters
     ----------
@@ -60,22 +71,15 @@ class AsyncAuditClient:
         self._audits.close()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
-    async def ask(self, predictions: ArrayLike, metric: str, epsilon: float, **asked: Any) -> Answer:
-        """Ask for one metric of one model, or of a batch of models; all is as in `AuditClient.ask`, also by keyword.
-
-        A call whose task is cancelled goes on, and is charged: the same request under the same id finds its answer.
-        """
-        return await self._in_thread(partial(self._audits.ask, predictions, metric, epsilon, **asked))
-
-    async def count_by_group(
-        self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any
-    ) -> ByGroup:
-        """Buy counts by group; all is as in `AuditClient.count_by_group`, also by keyword."""
-        return await self._in_thread(partial(self._audits.count_by_group, predictions, by, epsilon, **asked))
-
-    async def terms(self) -> Terms:
-        """Ask what may be asked, and what is left of the budget, as `AuditClient.terms` does. Costs nothing."""
-        return await self._in_thread(self._audits.terms)
-
-    async def _in_thread(self, call: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+    ask = _in_thread(AuditClient.ask)
+    ask_table = _in_thread(AuditClient.ask_table)
+    terms = _in_thread(AuditClient.terms)
+    expected_error = _in_thread(AuditClient.expected_error)
+    group_terms = _in_thread(AuditClient.group_terms)
+    by_group = _in_thread(AuditClient.by_group)
+    count_by_group = _in_thread(AuditClient.count_by_group)
+    by_quantile = _in_thread(AuditClient.by_quantile)
+    by_segment = _in_thread(AuditClient.by_segment)
+    standardised_difference = _in_thread(AuditClient.standardised_difference)
+    release_terms = _in_thread(AuditClient.release_terms)
+    release = _in_thread(AuditClient.release)

@@ -27,6 +27,7 @@ def ask_about(
     *,
     ids: Sequence[object] | None = None,
     table: Any = None,
+    by: str = "",
     response: Response = "decisions",
 ) -> Answer:
     """Ask about a classifier, once and for all: asked about the same predictions again, it costs nothing.
@@ -41,8 +42,8 @@ def ask_about(
         A difference, such as "sp" or "eo".
     epsilon : float
         What predictions cost that were not asked about before.
-    ids, table : sequence of object or None, Any
-        Whose the rows are, as in `AuditClient.ask`.
+    ids, table, by : sequence of object or None, Any, str
+        Whose the rows are, and which column gaps are by, as in `AuditClient.ask`.
     response : {"decisions", "probabilities"}
         What is audited: which class it decides for, or the probability of the second of ``classes_``.
 
@@ -53,7 +54,7 @@ def ask_about(
     """
     check_difference(metric)
     predictions = predictions_of(classifier, X, response, labelled=ids is None and table is None)
-    return audits.ask(predictions, metric, epsilon, ids=ids, table=table, once=True)
+    return audits.ask(predictions, metric, epsilon, ids=ids, table=table, by=by, once=True)
 
 
 def predictions_of(classifier: Any, X: Any, response: Response = "decisions", *, labelled: bool = True) -> Any:

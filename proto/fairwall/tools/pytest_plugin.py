@@ -65,7 +65,7 @@ class Audit:
     epsilon: float
     when_exhausted: str = field(default="fail", repr=False)
 
-    def gap(self, metric: str, classifier: Any, X: Any = None, *, name: str | None = None) -> float:
+    def gap(self, metric: str, classifier: Any, X: Any = None, *, by: str = "", name: str | None = None) -> float:
         """Return how large a classifier's gap is, whoever is ahead, noise included.
 
         Parameters
@@ -76,15 +76,19 @@ class Audit:
             See `fairwall.tools.classifiers.ask_about`; its decisions are audited.
         X : frame or array, optional
             What it is given for the rows of the table; by default the columns that it was fitted to.
+        by : str, optional
+            The column that gaps are by, where the policy has several, as of `AuditClient.ask`.
         name : str, optional
             What a failed assertion calls the classifier; by default its class.
         """
-        answer = self.ask(metric, classifier, X)
+        answer = self.ask(metric, classifier, X, by=by)
         return Told(size(answer), _about(answer, metric, _called(classifier, name)))
 
-    def gap_at_most(self, metric: str, classifier: Any, X: Any = None, *, name: str | None = None) -> float:
+    def gap_at_most(
+        self, metric: str, classifier: Any, X: Any = None, *, by: str = "", name: str | None = None
+    ) -> float:
         """Return how large the exact gap may be, by its interval that is guaranteed; NaN where none is."""
-        answer = self.ask(metric, classifier, X)
+        answer = self.ask(metric, classifier, X, by=by)
         return Told(largest(answer), _about(answer, metric, _called(classifier, name)))
 
     def ratio(
@@ -115,11 +119,11 @@ class Audit:
         """Return how small the exact least impact ratio may be, by its interval; see `ratio`."""
         return self._ratio(self.by_group(by, classifier, X, measures=[measure]), name, classifier, "ratio_low")
 
-    def ask(self, metric: str, classifier: Any, X: Any = None) -> Answer:
+    def ask(self, metric: str, classifier: Any, X: Any = None, *, by: str = "") -> Answer:
         """Return the whole answer."""
         X, table = self._rows(classifier, X)
         with self._budget():
-            return ask_about(self.audits, classifier, X, metric, self.epsilon, table=table)
+            return ask_about(self.audits, classifier, X, metric, self.epsilon, table=table, by=by)
 
     def by_group(
         self, by: str | Sequence[str], classifier: Any, X: Any = None, *, measures: Sequence[str] | None = None
@@ -171,7 +175,8 @@ def _called(classifier: Any, name: str | None) -> str:
 
 def _about(answer: Answer, metric: str, name: str) -> str:
     (low, *_), (high, *_) = answer.low, answer.high
-    return f"{metric} of {name} is {answer.gaps[0]:.3f}, {_sure(low, high)}; {_cost(answer)}"
+    by = f" by {answer.by}" if answer.by else ""
+    return f"{metric} of {name}{by} is {answer.gaps[0]:.3f}, {_sure(low, high)}; {_cost(answer)}"
 
 
 def _sure(low: float, high: float) -> str:

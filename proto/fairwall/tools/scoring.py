@@ -27,7 +27,7 @@ class GapScorer:
     ----------
     address, credentials, data : str, str or Path, str or None
         As `AuditClient`'s.
-    metric, epsilon, ids, table, response : str, float, sequence of object or None, Any, Response
+    metric, epsilon, ids, table, by, response : str, float, sequence of object or None, Any, str, Response
         As `fairwall.tools.classifiers.ask_about`'s.
     X : frame or array, shape (people, features)
         The rows of compliance's test set.
@@ -45,6 +45,7 @@ class GapScorer:
     X: Any = field(repr=False)
     ids: Sequence[object] | None = field(default=None, repr=False)
     table: Any = field(default=None, repr=False)
+    by: str = ""
     response: Response = "decisions"
     data: str | None = None
 
@@ -62,6 +63,7 @@ class GapScorer:
                 self.epsilon,
                 ids=self.ids,
                 table=self.table,
+                by=self.by,
                 response=self.response,
             )
         return -size(answer)

@@ -116,8 +116,8 @@ def filled(kind: type, **given: object) -> object:
 def test_no_repr_shows_rows() -> None:
     release = group_service_pb2.GroupRelease()
     assert shown(repr(filled(Audit, epsilon=0.5))) == []
-    scorer = filled(GapScorer, address="a", credentials="c", metric="sp", epsilon=0.1, response="decisions", data=None)
-    assert shown(repr(scorer)) == []
+    told = {"address": "a", "credentials": "c", "metric": "sp", "epsilon": 0.1, "by": "", "response": "decisions"}
+    assert shown(repr(filled(GapScorer, data=None, **told))) == []
     known = rows.KnownRows("id", ("name",), b"73519", b"Miller")
     assert shown(repr(known)) == []
     bought = by_group.ByGroup(("sex",), (("m",),), ("selection_rate",), 1, release, 0.02, 0.5, 1.0, 1.0, True, "r")
