@@ -1,4 +1,4 @@
-"""Rates by group as they were released, for a statement and its page: by each attribute, and by all of them together.
+"""Rates by group as they were released, for a statement and its page: by each attribute and by several together.
 
 That is what the four-fifths rule and New York's Local Law 144 look at: of each group how many people, the rate, and the
 impact ratio, which is the rate over that of the most favoured group. All of it is arithmetic on what a developer was
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 from fairwall.client.by_group import ByGroup
@@ -23,6 +24,9 @@ _Told = Mapping[str, Any]
 
 REQUESTS_MAX = 12
 """So many requests' rates are on the page; the statement has all."""
+
+_SUBSETS_OF = 3
+"""Of at most so many attributes all subsets have tables; of more each, and all together."""
 
 _IN_SHORT = 3
 """So many of them stand at the top."""
@@ -54,13 +58,18 @@ def rates_of(answer: bytes) -> dict[str, Any]:
     if not release.by:
         return {}
     found = ByGroup.read(release, epsilon_charged=0.0, epsilon_remaining=0.0, epsilon_remaining_now=0.0)
-    ways = [(name,) for name in found.by] + ([found.by] if len(found.by) > 1 else [])
+    ways = [over for many in _sizes(len(found.by)) for over in combinations(found.by, many)]
     return {
         "by": list(found.by),
         "leastShare": found.least_share,
         "rates": [row for over in ways for row in _rows(found, over)],
         "worst": [pair for over in ways for pair in _worst(found, over)],
     }
+
+
+def _sizes(attributes: int) -> Sequence[int]:
+    """Say of how many attributes there are tables: all subsets of more than three are too many to read."""
+    return range(1, attributes + 1) if attributes <= _SUBSETS_OF else (1, attributes)
 
 
 def _rows(found: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -130,7 +139,7 @@ def findings(account: _Told) -> list[str]:
 
 
 def sections(account: _Told) -> list[Section]:
-    """Lay out each request's rates: by each attribute, then by all of them together."""
+    """Lay out each request's rates: by each attribute, then by several together."""
     told = list(asked(account))
     return [_section(request, over, measure, place) for place, (request, over, measure) in enumerate(told)]
 
