@@ -102,6 +102,9 @@ def _changed(asked: Asked, world: World) -> Iterator[tuple[str, Asked]]:
             others = [number_of(name) for name in about.metrics if number_of(name) != value][:2]
         elif field.name == "by" and field.is_repeated:
             others = [[name] for name in about.groups] + [list(about.groups), list(about.groups)[::-1]]
+        elif field.name == "by":
+            # The first column may be named or not.
+            others = [name for name in about.by if {name, value} != {next(iter(about.by)), ""}]
         elif field.name == "measures":
             others = [[number_of_measure(name)] for name in about.measures] + [[*value, *_more(value, about)]]
         elif field.name == "rows_digest" and known is not None:

@@ -26,7 +26,8 @@ AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
 class Audit(Predicted):
     """Asks for one batch.
 
-    Unless told otherwise `metric` is the first that is allowed ("not allowed": one that is not).
+    Unless told otherwise `metric` is the first that is allowed ("not allowed": one that is not). Gaps are by a
+    protected column where `by` names one.
     """
 
     METHOD: ClassVar[str] = AUDIT
@@ -65,8 +66,8 @@ class Audit(Predicted):
 
     def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
         """Look at an answer, enter what it costs, and find its noise."""
-        answer = seen.messages[0]
-        header, people = asked.header, world.subject.target.people(self.deployment or world.deployment)
+        answer, header = seen.messages[0], asked.header
+        people = world.subject.target.people(self.deployment or world.deployment, header.by)
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
         models = len(asked.predictions)
         gaps = _numbers(answer, "gaps", models)
@@ -74,6 +75,8 @@ class Audit(Predicted):
         self._check_probability(answer, models)
         metric, about = name_of(header.metric), world.about(self.deployment)
         self.check_rows(asked, answer)
+        if answer.by != header.by:
+            raise Violation(f"an answer is by the column {answer.by!r}, and {header.by!r} was asked for")
         told.require_written_down(gaps, about)
         for low, high in ends:
             told.require_ends_written_down(low, high, about, metric)
@@ -130,6 +133,7 @@ class AuditModels(Words):
     id: str = "a"
     deal: str | None = None
     metric: str | None = None
+    by: str = ""
     epsilon: Number = "unit"
     models: Number = 1
     expect: Expect = Expect()
@@ -144,6 +148,7 @@ class AuditModels(Words):
             metric=number_of(self.metric or about.metrics[0]),
             epsilon=world.number(self.epsilon, self.caller, self.deployment),
             models=int(world.number(self.models)),
+            by=self.by,
         )
         data = [request.SerializeToString()]
         self.expect.check_end(world.call(AUDIT_MODELS, data, self.caller, deployment=self.deployment))

@@ -18,7 +18,7 @@ from fairwall.wire.limits import EPSILON_MIN
 from sim.conformance import certificates
 from sim.conformance.certificates import Authority
 from sim.conformance.local_law import PROTOCOLS
-from sim.conformance.variants import VARIANTS
+from sim.conformance.variants import ADVANTAGED, VARIANTS
 
 NAME = "kit"
 PEOPLE = 48
@@ -331,7 +331,7 @@ def _policy(deployment: str) -> dict[str, Any]:
     return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
 
 
-_VARIED = ("people", "rule", "precision", "bounding", "batch_delta", "delta")
+_VARIED = ("people", "by", "rule", "precision", "bounding", "batch_delta", "delta")
 """What a description tells of a variant as it is, beside its policy."""
 
 
@@ -347,6 +347,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
         "policy": f"{deployment}/policy.toml",
         "table": f"{deployment}/people.csv",
         "minimum_group": policy["data"]["minimum_group"],
+        "by": ADVANTAGED,
     }
     if (variant := VARIANTS.get(deployment)) is not None:
         return facts | {

@@ -66,8 +66,10 @@ class Deployment(_Section):
     `unit` is the smallest charge that can be told apart in what is left. `precision`, `bounding` and `rule` say how
     answers are written down and bounded, and how losses add up. Each batch costs `batch_delta`; `delta` is the
     budget's, and every share's. Each group has at least `minimum_group` people in what a metric looks at: noise counts
-    on it. `groups` has the columns that people are counted by, and every value of each, `measures` what may be asked of
-    them; `ids` is the column of ids, where rows have some, and `public` has further columns that both sides know.
+    on it. Gaps are by the protected columns `by`, each with the values of its advantaged group, the first where a
+    request names none; where it is empty, by the column ``advantaged``, where that is 1. `groups` has the columns that
+    people are counted by, and every value of each, `measures` what may be asked of them; `ids` is the column of ids,
+    where rows have some, and `public` has further columns that both sides know.
 
     Number k, from 0, of the developer's models scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one
     is released. A `request` is under way, about so many `models`.
@@ -93,6 +95,7 @@ class Deployment(_Section):
     shares: Mapping[str, float] = Field(default_factory=dict)
     table: str = ""
     minimum_group: int = 1
+    by: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     measures: tuple[str, ...] = ()
     ids: str = ""
@@ -117,7 +120,7 @@ class _File(_Section):
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The test set as its owner knows it: labels and protected attributes, uint8 of shape (people,)."""
+    """The test set as its owner knows it: labels, and who is advantaged by one column, uint8 of shape (people,)."""
 
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
@@ -165,12 +168,13 @@ class Target:
         """Return the name that a deployment's policy gives a caller."""
         return self.callers.get(caller, caller).removeprefix("developer-")
 
-    def people(self, deployment: str) -> People | None:
-        """Read a deployment's test set; None where the tester does not know it."""
-        table = self.deployments[deployment].table
-        if not table:
+    def people(self, deployment: str, by: str = "") -> People | None:
+        """Read a deployment's test set by a protected column, or the first; None where the tester does not know it."""
+        about = self.deployments[deployment]
+        if not about.table:
             return None
-        return _people(self.folder / table)
+        column = by or next(iter(about.by), "advantaged")
+        return _people(self.folder / about.table, column, about.by.get(column, ("1",)))
 
     def counted(self, deployment: str) -> Counted | None:
         """Read who is in which group; None where nobody is counted by group, or the tester does not know the table."""
@@ -205,9 +209,9 @@ class Target:
 
 # A run looks at each table thousands of times.
 @lru_cache(maxsize=64)
-def _people(path: Path) -> People:
-    with _rows(path, "the columns label and advantaged, each 0 or 1") as rows:
-        return People(*(_bytes([int(row[name]) for row in rows]) for name in ("label", "advantaged")))
+def _people(path: Path, column: str, advantaged: tuple[str, ...]) -> People:
+    with _rows(path, f"the columns label, 0 or 1, and {column}") as rows:
+        return People(_bytes([int(row["label"]) for row in rows]), _bytes([row[column] in advantaged for row in rows]))
 
 
 @lru_cache(maxsize=64)

@@ -42,6 +42,8 @@ class Terms(Words):
             "minimum_group": (told.minimum_group or 1, about.minimum_group),
             "epsilon": (told.epsilon, told.epsilon if share is None else share),
         }
+        if about.by:
+            facts["by"] = (tuple(told.by), tuple(about.by))
         for name, (found, expected) in facts.items():
             if found != expected:
                 raise Violation(f"the terms say that {name} is {found!r}; the policy says {expected!r}")

@@ -6,6 +6,7 @@ precisions, so that not every three of them have to be tried together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,11 @@ SHORT_OF_DELTA = "spender-29"
 """Whose delta covers five batches, where deltas add up."""
 
 
+ADVANTAGED = {"advantaged": ("1",)}
+"""The protected column of most, and the values of its advantaged group."""
+
+_COLUMNS = {**ADVANTAGED, "half": ("first",)}
+
 _FEW, _SUMS = ("sp", "abs_eo", "fpr"), ("sp", "eo", "fpr", "oad")
 """Of mechanisms that take long to say what their answers are worth."""
 
@@ -31,8 +37,9 @@ class Variant:
     """One policy.
 
     Every batch is asked for at `batch_delta`, 0 where the mechanism needs none; `delta` is the budget's, and every
-    share's. `groups` says how many people with label 0, and with label 1, are advantaged. All else is as a policy has
-    it; all metrics that take scores are audited unless `metrics` names some.
+    share's. `by` has the protected columns, and the values of each one's advantaged group; `groups` says how many
+    people with label 0, and with label 1, are advantaged by the first. All else is as a policy has it; all metrics that
+    take scores are audited unless `metrics` names some.
     """
 
     mechanism: str
@@ -42,6 +49,7 @@ class Variant:
     epsilon_max: float = 2.0**20
     batch_delta: float = 0.0
     delta: float = 0.0
+    by: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: ADVANTAGED)
     people: int = 48
     groups: tuple[int, int] = field(default=(17, 4))
     minimum_group: int = 3
@@ -68,6 +76,10 @@ class Variant:
             developers[SHORT_OF_DELTA]["delta"] = 5 * self.batch_delta
         kept = {name: section for name, section in policy.items() if name != "release"}
         kept["data"] = policy["data"] | {"minimum_group": self.minimum_group}
+        if self.by != ADVANTAGED:
+            alone = ("protected", "advantaged", "disadvantaged")
+            kept["data"] = {name: value for name, value in kept["data"].items() if name not in alone}
+            kept["data"]["protected"] = {name: list(values) for name, values in self.by.items()}
         return kept | {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
 
 
@@ -109,6 +121,9 @@ VARIANTS: dict[str, Variant] = {
     "propose-test-release": Variant(
         "propose-test-release", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA, minimum_group=1
     ),
+    # By the first column the least group has 11 people with a label, by the second one 8.
+    "columns": Variant("laplace", by=_COLUMNS, people=56, groups=(14, 11), metrics=_FEW),
+    "columns-cells": Variant("cells", by=_COLUMNS, people=96, groups=(30, 20), metrics=("sp", "fpr")),
     "recommended": Variant("recommended", epsilon_max=2.0**10, metrics=_FEW),
     "recommended-mirror": Variant("recommended", epsilon_max=2.0**10, groups=(8, 19), metrics=_FEW),
 }

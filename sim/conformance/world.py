@@ -118,9 +118,9 @@ class World:
                 raise NotRun(f"needs a server that serves the policy {name!r}") from None
         return found
 
-    def people(self, deployment: str = "") -> People:
-        """Return a deployment's people."""
-        found = self.subject.target.people(deployment or self.deployment)
+    def people(self, deployment: str = "", by: str = "") -> People:
+        """Return a deployment's people, by one of its protected columns."""
+        found = self.subject.target.people(deployment or self.deployment, by)
         if found is None:
             raise NotRun("needs the table of the test set")
         return found

@@ -14,6 +14,10 @@ import pytest
 import tomli_w
 
 from compliance.answers import audits as answering
+from compliance.answers.expectation import expected_about
+from compliance.answers.exposure import exposure_about
+from compliance.deployment.policy.loading import load
+from compliance.deployment.policy.reading import read
 from compliance.ledger.entries import Entry
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, gaps
@@ -178,6 +182,20 @@ def test_columns_may_come_later_and_none_stands_for_other_people(own: Path) -> N
     done = fairwall("deploy", "serve", "--policy", own / "policy.toml")
     assert done.returncode == 2
     assert "this name stands for other data" in done.stderr
+
+
+@pytest.mark.check
+def test_what_an_answer_will_be_worth_is_the_same_by_every_column(own: Path) -> None:
+    """A request for it names none: nobody looks at who is in which group, nor at how many are."""
+    for mechanism, metric in (("laplace", "sp"), ("cells", "eo")):
+        ((_, policy),) = read(written(own, mechanism=mechanism) / "policy.toml").datasets.items()
+        by_race, by_sex = load(policy)[0].values()
+        assert by_race.counts(metric) != by_sex.counts(metric)
+        for told in (expected_about, exposure_about):
+            one, other = (
+                told(each, policy.mechanism, metric, 3, 1.0, 0.0, policy.shares) for each in (by_race, by_sex)
+            )
+            assert one == other
 
 
 def turned(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:

@@ -58,6 +58,10 @@ REFUSALS = {
     "DEAL_UNKNOWN": (grpc.StatusCode.NOT_FOUND, "no such deal is open"),
     "METRIC_UNKNOWN": (INVALID, "this service knows no such metric"),
     "METRIC_NOT_ALLOWED": (PRECONDITION, "the policy does not allow this metric"),
+    "COLUMN_UNKNOWN": (
+        PRECONDITION,
+        "gaps are not by this column; or the table has no such column of numbers, or one that holds no predictions",
+    ),
     "PREDICTIONS_SHAPE": (INVALID, "predictions have one row a model and one column a person of the test set"),
     "PREDICTIONS_NOT_FINITE": (INVALID, "a prediction is not a finite number"),
     "PREDICTIONS_OUT_OF_RANGE": (INVALID, "a prediction lies outside [0, 1]"),
@@ -219,12 +223,15 @@ def rounded_down(amount):
 class Ledger:
     """One table: what each developer asked, paid and was told. How many rows it has stands outside its folder."""
 
-    def __init__(self, path, seal, begun, budget, shares):
+    def __init__(self, path, seal, begun, first, budget, shares):
         for folder in (path.parent, seal.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if begun.exists() and not path.exists():
             sys.exit(f"{path}: the ledger is lost")
         begun.touch(mode=0o600)
+        if begun.read_text() not in ("", first):
+            sys.exit(f"{path}: the ledger is of data whose first protected column is another one")
+        begun.write_text(first)
         self._seal = seal
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
         self._lock = threading.Lock()
@@ -316,7 +323,8 @@ def whole(messages):
 
 class Service(grpc.GenericRpcHandler):
     def __init__(self, protocol, policy, people, ledger):
-        self._protocol, self._people, self._ledger = protocol, people, ledger
+        self._protocol, self._by, self._ledger = protocol, people, ledger
+        self._people = next(iter(people.values()))
         self._run, audit = policy["deployment"]["name"], policy["audit"]
         self._deal = policy["data"].get("name", self._run)
         self._metrics = [
@@ -406,6 +414,7 @@ class Service(grpc.GenericRpcHandler):
             queries_max=self._models_max,
             epsilon_max=self._epsilon_max,
             minimum_group=self._minimum_group,
+            by=list(self._by),
         )
         terms.precision.float = 1
         return terms.SerializeToString()
@@ -475,6 +484,8 @@ class Service(grpc.GenericRpcHandler):
             raise Refused("DEAL_UNKNOWN")
 
     def _validate(self, header):
+        if header.by and header.by not in self._by:
+            raise Refused("COLUMN_UNKNOWN")
         if not re.fullmatch(r"[ -~]{1,64}", header.request_id):
             raise Refused("REQUEST_ID_INVALID")
         if header.metric == 0 or header.metric not in self._protocol.metrics:
@@ -485,8 +496,6 @@ class Service(grpc.GenericRpcHandler):
             raise Refused("EPSILON_INVALID", epsilon_max=self._epsilon_max)
         if math.isnan(header.threshold):
             raise Refused("REQUEST_MALFORMED")
-        if header.by:
-            raise Refused("COLUMN_UNKNOWN")
         return self._protocol.metrics[header.metric]
 
     @staticmethod
@@ -499,18 +508,19 @@ class Service(grpc.GenericRpcHandler):
             raise Refused("PREDICTIONS_NOT_BINARY")
 
     def _answer(self, header, metric, rows, left):
-        scale = len(rows) * self._people.sensitivity(metric, self._minimum_group) / header.epsilon
+        people = self._by[header.by] if header.by else self._people
+        scale = len(rows) * people.sensitivity(metric, self._minimum_group) / header.epsilon
         reach = scale * math.log(20)
         least, most = (0.0 if metric.startswith("abs_") else -1.0), 1.0
-        gaps = [on_grid(self._people.gap(metric, row) + noise(scale), scale) for row in rows]
-        answer = self._protocol.AuditResponse(epsilon_charged=header.epsilon, epsilon_remaining=left)
+        gaps = [on_grid(people.gap(metric, row) + noise(scale), scale) for row in rows]
+        answer = self._protocol.AuditResponse(epsilon_charged=header.epsilon, epsilon_remaining=left, by=header.by)
         self._fill(answer.gaps, gaps)
         for low, high in ((answer.low, answer.high), (answer.likely_low, answer.likely_high)):
             self._fill(low, [min(max(gap - reach, least), most) for gap in gaps])
             self._fill(high, [min(max(gap + reach, least), most) for gap in gaps])
         if header.HasField("threshold"):
             above = [
-                probability_above(self._people, metric, row, gap, reach, header.threshold)
+                probability_above(people, metric, row, gap, reach, header.threshold)
                 for row, gap in zip(rows, gaps, strict=True)
             ]
             self._fill(answer.probability_above, above)
@@ -524,12 +534,13 @@ class Service(grpc.GenericRpcHandler):
 
 
 def read_people(path, data):
+    """By each protected column."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    return People(
-        [int(row[data["label"]] == data["positive"]) for row in rows],
-        [int(row[data["protected"]] == data["advantaged"]) for row in rows],
-    )
+    labels, by = [int(row[data["label"]] == data["positive"]) for row in rows], data["protected"]
+    if isinstance(by, str):
+        by = {by: [data["advantaged"]]}
+    return {column: People(labels, [int(row[column] in values) for row in rows]) for column, values in by.items()}
 
 
 def not_served(policy):
@@ -557,14 +568,19 @@ def main():
         sys.exit(f"{unknown} is not served")
     place = asked.policy.parent
     people = read_people(place / policy["data"]["source"], policy["data"])
-    for metric in policy["audit"]["metrics"]:
-        if people.smallest(metric) < policy["data"]["minimum_group"]:
-            sys.exit(f"metric {metric}: a group is too small to be audited")
+    for metric, (column, its) in itertools.product(policy["audit"]["metrics"], people.items()):
+        if its.smallest(metric) < policy["data"]["minimum_group"]:
+            sys.exit(f"metric {metric}: a group by {column} is too small to be audited")
     shares = {name: share["epsilon"] for name, share in policy["developers"].items()}
     deployment = policy["deployment"]
     begun = place / deployment["credentials"] / "begun"
     ledger = Ledger(
-        place / deployment["ledger"], place / deployment["seal"], begun, policy["budget"]["epsilon"], shares
+        place / deployment["ledger"],
+        place / deployment["seal"],
+        begun,
+        next(iter(people)),
+        policy["budget"]["epsilon"],
+        shares,
     )
     pem = {
         name: (place / policy["deployment"]["credentials"] / f"{name}.pem").read_bytes()
