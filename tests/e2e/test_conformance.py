@@ -357,10 +357,10 @@ steps = [{ do = "audit", predictions = { put = [[0, 0, nan]] } }]
 """
 
 
-def test_anybody_adds_a_case_as_a_file(known: Target, tmp_path: Path) -> None:
+def test_anybody_adds_a_case_as_a_file(known: Target, second: str, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN_CASE)
     (case,) = (case for case in cases.read("compliance", [tmp_path]) if case.number == "X901")
-    with Subject(known, OWN) as subject:
+    with Subject(known, second) as subject:
         (outcome,) = run.run(subject, "compliance", [case])
         assert outcome.verdict == "failed"
         assert outcome.text == ("step 1: a call was refused as PREDICTIONS_NOT_FINITE; it should have been answered")

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import re
-import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -213,11 +212,12 @@ def test_parties_that_cheat_are_named(tmp_path: Path, twins: Twins) -> None:
         assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
 
 
-def test_a_line_that_says_otherwise_is_found(toy: Path, tmp_path: Path) -> None:
-    folder = tmp_path / toy.name
-    shutil.copytree(toy, folder)
+def test_a_line_that_says_otherwise_is_found(tmp_path: Path) -> None:
+    exact = ONE.replace("epsilon = 1.0\nmodels = 1", 'strategy = "halves"\nepsilon = "inf"\nmodels = 20\nbatches = 6')
+    folder = played(tmp_path, exact)
+    assert not verify(folder).findings
     path = folder / "trials.jsonl"
-    path.write_text(path.read_text().replace('"recovered": 120', '"recovered": 119', 1))
+    path.write_text(path.read_text().replace('"recovered": 60', '"recovered": 59', 1))
     assert {finding.check for finding in verify(folder).findings} == {"file", "reported"}
 
 

@@ -392,6 +392,7 @@ CHOSEN = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3", 
 
 
 @FIXED
+@pytest.mark.check
 def test_no_process_of_a_game_heeds_which_kernels_its_caller_chooses(golden: Callable[[str], Path]) -> None:
     folder = golden("reveal")
     for path in paths(folder):

@@ -75,7 +75,7 @@ def laid_out(folder: Path, source: str = "parquet:people/*.parquet", **replaced:
         'source = "people.csv"': f'source = "{source}"\nid = "customer"',
         '"laplace"': '"cube"',
         "queries_max = 1": "queries_max = 4",
-        '["sp"]': '["sp", "eo", "eodds_max", "ppv", "oad"]',
+        '["sp"]': '["sp", "eo", "oad"]',
     } | replaced
     for old, new in replaced.items():
         assert old in text
@@ -201,13 +201,20 @@ def test_a_table_of_other_rows_or_of_no_predictions_is_refused(
         ({"table": "wide"}, "QUERIES_OUT_OF_RANGE"),
         ({"table": "bare"}, "QUERIES_OUT_OF_RANGE"),
         ({"table": "texts"}, "COLUMN_UNKNOWN"),
-        ({"metric": "ppv"}, "PREDICTIONS_NOT_BINARY"),
     ],
 )
 def test_names_that_the_table_or_the_policy_does_not_have_are_refused(
     audits: AuditClient, asked: dict[str, str], reason: str
 ) -> None:
     assert refused(audits, **({"table": "good"} | asked)) == reason
+
+
+@pytest.mark.check  # what ppv is worth takes a service ten seconds to find out
+def test_scores_are_refused_where_decisions_are_needed(tmp_path: Path) -> None:
+    deployment = laid_out(tmp_path, **{'["sp", "eo", "oad"]': '["sp", "eodds_max", "ppv"]'})
+    with deployment.served(), deployment.client("alice") as audits:
+        assert refused(audits, "good", metric="ppv") == "PREDICTIONS_NOT_BINARY"
+        assert len(audits.ask_table("good", "ppv", EPSILON, id="customer", models=["m0", "m1"]).gaps) == 2
 
 
 def test_a_table_is_for_its_developers_and_predictions_are_not_sent(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +33,24 @@ def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
     return lay_out(VALUES, "coin.toml")
 
 
+def with_secret(secret: str) -> Sweep:
+    return lay_out({**VALUES, "scenario": {**VALUES["scenario"], "secret": secret}}, "coin.toml")
+
+
 def played(sweep: Sweep, folder: RunFolder) -> runner.Run:
     runner.check(sweep)
     return runner.play(sweep, folder, lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], runner.Run]:
+    """Each kind of secret's run, which is played once."""
+
+    @cache
+    def play(secret: str) -> runner.Run:
+        return played(with_secret(secret), RunFolder.create(tmp_path_factory.mktemp("whole"), "coin"))
+
+    return play
 
 
 def test_it_costs_at_most_80_lines() -> None:
@@ -40,35 +58,36 @@ def test_it_costs_at_most_80_lines() -> None:
 
 
 @pytest.mark.parametrize("secret", ["random", pytest.param("seed", marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("sweep")
 def test_it_plays_verifies_replays_resumes_and_reports(
-    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    secret: str, whole: Callable[[str], runner.Run], tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(MODULES, "coin", toy_game.__name__)
-    sweep = lay_out({**VALUES, "scenario": {**VALUES["scenario"], "secret": secret}}, "coin.toml")
-    folder = RunFolder.create(tmp_path, "coin")
-    run = played(sweep, folder)
+    run = whole(secret)
     assert [line["heads"] for line in run.trials[3:]] == [True] * 3
     assert [(cell["coin.bias"], cell["trials"]) for cell in run.summary] == [(0.5, 3), (1.0, 3)]
-    assert "A coin was flipped." in write_report(folder.path).read_text()
-    found = verify(folder.path)
+    assert "A coin was flipped." in write_report(run.folder).read_text()
+    found = verify(run.folder)
     assert not found.findings
     assert found.transcripts == 4
-    again = playing.again(open_run(folder.path))
+    again = playing.again(open_run(run.folder))
     assert (again.difference, again.trials) == (None, 6)
 
-    lines = folder.path / "trials.jsonl"
-    whole = [json.loads(line) for line in lines.read_text().splitlines()]
-    lines.write_text("".join(json.dumps(line) + "\n" for line in whole[:2]))
-    resumed = played(sweep, RunFolder.resume(folder.path, sweep))
-    assert [{**line, "seconds": 0} for line in resumed.trials] == [{**line, "seconds": 0} for line in whole]
+    folder = shutil.copytree(run.folder, tmp_path / run.folder.name)
+    lines = folder / "trials.jsonl"
+    told = [json.loads(line) for line in lines.read_text().splitlines()]
+    lines.write_text("".join(json.dumps(line) + "\n" for line in told[:2]))
+    sweep = with_secret(secret)
+    resumed = played(sweep, RunFolder.resume(folder, sweep))
+    assert [{**line, "seconds": 0} for line in resumed.trials] == [{**line, "seconds": 0} for line in told]
 
 
-def test_a_line_that_says_otherwise_is_found(sweep: Sweep, tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path, "coin")
-    played(sweep, folder)
-    path = folder.path / "trials.jsonl"
+@pytest.mark.usefixtures("sweep")
+def test_a_line_that_says_otherwise_is_found(whole: Callable[[str], runner.Run], tmp_path: Path) -> None:
+    run = whole("random")
+    folder = shutil.copytree(run.folder, tmp_path / run.folder.name)
+    path = folder / "trials.jsonl"
     path.write_text(path.read_text().replace('"heads": true', '"heads": false'))
-    assert "reported" in {finding.check for finding in verify(folder.path).findings}
+    assert "reported" in {finding.check for finding in verify(folder).findings}
 
 
 @pytest.mark.parametrize(
