@@ -17,6 +17,7 @@ from fairwall.laws.sensitivity import Counts
 from fairwall.laws.standings import SHRUNK
 from sim.cli.plan.choice_page import render
 from sim.deployment.recommendation import recommend
+from sim.planning import epsilons
 from sim.planning.audit import make
 from sim.planning.batch import Batch
 from sim.planning.epsilons import EPSILONS, Bought, Choices, choices
@@ -28,6 +29,12 @@ SMALL = Counts(n00=90, n01=310, n10=120, n11=280)
 LAPLACE = Batch("sp", SMALL, 1, 0.5, 0.0, "laplace", "clamp", 0.6)
 LOANS = Path(__file__).parents[4] / "docs" / "example" / "loans.csv"
 ASKED = ("plan", "audit", "--data", str(LOANS), "--protected", "group", "--target", "repaid")
+
+
+@pytest.fixture
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at fewer epsilons, at either end of what is of use."""
+    monkeypatch.setattr(epsilons, "EPSILONS", EPSILONS[::4])
 
 
 def least(found: Choices, width: float) -> float | None:
@@ -62,6 +69,7 @@ def test_figures_of_what_is_recommended_are_those_of_both_plans_and_keep_the_lim
     assert max(one.revealed or 1.0 for one in found.bought) <= 0.6 < (found.bought[-1].unlimited or 0.0)
 
 
+@pytest.mark.usefixtures("coarse")
 def test_what_is_revealed_is_told_of_the_smallest_stratum_as_compliance_tells_it() -> None:
     few = Counts(n00=900, n01=1500, n10=40, n11=60)
     asked = Batch("eodds_max", few, 1, 10.0, 0.0, "laplace", "clamp", 0.6)
@@ -70,6 +78,7 @@ def test_what_is_revealed_is_told_of_the_smallest_stratum_as_compliance_tells_it
     assert told == revealed("laplace", "eodds_max", 200, 1, 10.0) != revealed("laplace", "eodds_max", 2500, 1, 10.0)
 
 
+@pytest.mark.usefixtures("coarse")
 def test_the_least_epsilon_is_found_and_the_slider_goes_beyond_what_is_reached() -> None:
     found = choices(replace(LAPLACE, epsilon=0.7), 0.123)
     assert found.start == 0.123
@@ -88,6 +97,7 @@ def test_where_more_epsilon_errs_more_the_least_that_is_enough_is_still_the_leas
     assert [found.least(width) for width in (0.05, 0.1, 0.2, 0.25, 0.3)] == [None, 3, 1, 1, 1]
 
 
+@pytest.mark.usefixtures("coarse")
 def test_epsilons_that_a_mechanism_refuses_are_left_out_but_not_the_one_that_is_asked() -> None:
     asked = replace(LAPLACE, mechanism="conceal-laplace", delta=1e-6)
     assert max(one.epsilon for one in choices(asked).bought) < 1
