@@ -164,7 +164,7 @@ def test_q_of_two_coordinates_in_stairs_is_the_quantile_of_draws(sides: int, eps
             assert held <= LEVEL + reaches.BEYOND + (1.1e-3 if shared else 4e-3)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [3.0, 5.0])
 @pytest.mark.parametrize("later", [False, True])
 def test_intervals_hold_where_groups_are_small_and_gaps_large(epsilon: float, later: bool) -> None:
