@@ -239,6 +239,7 @@ def test_many_rows_tell_a_cube_s_size(
     assert known == pytest.approx(told_apart([look_at_cube(law, n, least, rows)]), abs=0.02)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("names", [("laplace",), ("laplace", TABLES), ("cauchy",), ("counts",), ("cube",)])
 def test_metrics_that_are_left_out_tell_no_more(names: tuple[str, ...]) -> None:
     sold = [replace(offer(*names), metric=metric) for metric in ("sp", "abs_sp", "oad", "ppv")]

@@ -59,7 +59,7 @@ def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
 
 @pytest.mark.parametrize("ball", BALLS[:3])
 @pytest.mark.parametrize("twin", ["none", "half", "twice", "apart"])
-@pytest.mark.few(5)
+@pytest.mark.few(4)
 def test_another_ball_is_convicted(ball: Ball, twin: str) -> None:
     match twin:
         case "none":
