@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.compliance.v1.audit_service_pb2 import Candidates
 from fairwall.wire.metrics import number_of
 from fairwall.wire.rows import digest_of, order_of
 from sim.conformance.by_group import number_of as number_of_measure
@@ -105,6 +106,8 @@ def _changed(asked: Asked, world: World) -> Iterator[tuple[str, Asked]]:
         elif field.name == "by":
             # The first column may be named or not.
             others = [name for name in about.by if {name, value} != {next(iter(about.by)), ""}]
+        elif field.name == "candidates" and asked.header.HasField(field.name):
+            others = [None, *_other_candidates(value)]
         elif field.name == "measures":
             others = [[number_of_measure(name)] for name in about.measures] + [[*value, *_more(value, about)]]
         elif field.name == "rows_digest" and known is not None:
@@ -114,6 +117,22 @@ def _changed(asked: Asked, world: World) -> Iterator[tuple[str, Asked]]:
         yield from (
             (f"the field {field.name}", asked.with_header(**{field.name: other})) for other in others if other != value
         )
+
+
+def _other_candidates(told: Candidates) -> Iterator[Candidates]:
+    """Give what candidates might be as well, one thing otherwise in each."""
+    others: dict[str, Any] = {
+        "names": [*told.names[:-1], f"{told.names[-1]}x"],
+        "utilities": [*told.utilities[:-1], math.nextafter(told.utilities[-1], 0.0)],
+        "baseline": (told.baseline + 1) % len(told.names),
+        "at_least": math.nextafter(told.at_least, -1.0),
+    }
+    for name, value in others.items():
+        other = Candidates()
+        other.CopyFrom(told)
+        other.ClearField(name)
+        other.MergeFrom(Candidates(**{name: value}))
+        yield other
 
 
 def _more(measures: Sequence[int], about: Deployment) -> list[int]:

@@ -8,7 +8,8 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditModelsRequest, AuditRequest
+from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditModelsRequest, AuditRequest, Candidates
+from fairwall.rpc import arrays
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, law, told
@@ -21,6 +22,24 @@ from sim.conformance.world import NotRun, Result, World
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 
 AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
+
+
+_DRAWS_MIN, _INSIDE = 100, 0.5
+
+
+class Searched(Words):
+    """What models are candidates for; left out, each has a name, less utility than the one before, and all will do."""
+
+    names: tuple[str, ...] | None = None
+    utilities: tuple[float, ...] | None = None
+    baseline: int = 0
+    at_least: float = 0.0
+
+    def of(self, models: int) -> Candidates:
+        """Say it of so many."""
+        names = [f"m{i}" for i in range(models)] if self.names is None else self.names
+        utilities = [1 / (1 + i) for i in range(models)] if self.utilities is None else self.utilities
+        return Candidates(names=names, utilities=utilities, baseline=self.baseline, at_least=self.at_least)
 
 
 class Audit(Predicted):
@@ -37,10 +56,12 @@ class Audit(Predicted):
     metric: str | int | None = None
     threshold: float | None = None
     by: str = ""
+    candidates: Searched | None = None
 
     def head(self, world: World) -> AuditHeader:
         """Make the header, but for what is told of predictions."""
         about = world.about(self.deployment)
+        searched = None if self.candidates is None else self.candidates.of(int(world.number(self.predictions.models)))
         return AuditHeader(
             request_id=self.named(world),
             deal_id=about.deal if self.deal is None else self.deal,
@@ -48,6 +69,7 @@ class Audit(Predicted):
             epsilon=self.spends(world),
             threshold=self.threshold,
             by=self.by,
+            candidates=searched,
         )
 
     def _metric(self, world: World) -> Any:
@@ -78,6 +100,7 @@ class Audit(Predicted):
         if answer.by != header.by:
             raise Violation(f"an answer is by the column {answer.by!r}, and {header.by!r} was asked for")
         told.require_written_down(gaps, about)
+        self._check_draws(answer, models, ends[1])
         for low, high in ends:
             told.require_ends_written_down(low, high, about, metric)
         if people is None:
@@ -105,6 +128,26 @@ class Audit(Predicted):
             law.require_interval(low, high, gaps, exact, metric, promised.law)
         # Not seeded: what is tested must not be able to tell it in advance.
         return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
+
+    def _check_draws(self, answer: Any, models: int, likely: tuple[NDArray[np.float64], ...]) -> None:
+        """Demand draws of all gaps where there are candidates, as many of each, and mostly where gaps are likely."""
+        if answer.HasField("draws") != (self.candidates is not None):
+            raise Violation("draws are told if and only if models are candidates")
+        if self.candidates is None:
+            return
+        try:
+            draws = arrays.from_message(answer.draws)
+        except arrays.ArrayError as error:
+            raise Violation(f"draws: {error}") from None
+        if draws.dtype != np.float32 or draws.ndim != 2 or draws.shape[1] != models or len(draws) < _DRAWS_MIN:
+            raise Violation(f"draws must be float32, {_DRAWS_MIN} and more of {models} models, and are {draws.shape}")
+        if np.isnan(draws).any() and not np.isnan(draws).all():
+            raise Violation("draws must be of all models or of none")
+        low, high = likely
+        gaps = draws.astype(np.float64)
+        inside = ((gaps >= low) & (gaps <= high)).mean(axis=0)[~np.isnan(low)]
+        if not np.isnan(draws).any() and (inside < _INSIDE).any():
+            raise Violation(f"of draws of a gap {inside.min():.0%} lie where it is likely to, of 95%")
 
     def _check_probability(self, answer: Any, models: int) -> None:
         if answer.HasField("probability_above") != (self.threshold is not None):

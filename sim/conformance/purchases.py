@@ -36,6 +36,8 @@ class Asked:
                 header.ClearField(name)
             elif isinstance(value, list):
                 getattr(header, name)[:] = value
+            elif isinstance(value, Message):
+                getattr(header, name).CopyFrom(value)
             else:
                 setattr(header, name, value)
         if shape:
@@ -235,7 +237,7 @@ class Predicted(Purchase):
     def _first(self, asked: Asked) -> bytes:
         """Write the first message of a call, with fields that the protocol does not have where a case has some."""
         data = asked.header.SerializeToString()
-        for number in range(8, 16) if self.unknown else ():
+        for number in range(9, 16) if self.unknown else ():
             # A string field that the protocol does not have (audits go on at 16): its tag, its length, its bytes.
             data += bytes([number << 3 | 2, len(self.unknown)]) + self.unknown.encode()
         part: Any = self.PART

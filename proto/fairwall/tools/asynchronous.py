@@ -73,6 +73,7 @@ class AsyncAuditClient:
 
     ask = _in_thread(AuditClient.ask)
     ask_table = _in_thread(AuditClient.ask_table)
+    search = _in_thread(AuditClient.search)
     terms = _in_thread(AuditClient.terms)
     expected_error = _in_thread(AuditClient.expected_error)
     group_terms = _in_thread(AuditClient.group_terms)

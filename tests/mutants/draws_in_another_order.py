@@ -1,0 +1,20 @@
+"""Draws the gaps of candidates as those of others, and somewhere else."""
+
+import numpy as np
+
+from compliance.__main__ import main
+from compliance.answers import audits
+
+KILLED_BY = "C971"
+
+honest = audits._draws
+
+
+def drawn(*asked):
+    return np.roll(honest(*asked), 1, axis=1) + 1
+
+
+audits._draws = drawn
+
+if __name__ == "__main__":
+    main()
