@@ -141,6 +141,8 @@ def _validate(header: wire.ByGroupHeader, grouped: GroupCase) -> None:
     known = {each.name for each in grouped.people.attributes}
     if not header.by or len(set(header.by)) < len(header.by) or not set(header.by) <= known:
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    if wire.MEASURE_MEAN_SCORE in header.measures and any(map(grouped.people.golden, header.by)):
+        raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)  # scores are not added up by probabilities
     least = max(case.epsilon_min, EPSILON_MIN)
     if not least <= header.epsilon <= case.epsilon_max:
         raise Refusal(

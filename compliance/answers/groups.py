@@ -28,10 +28,11 @@ from fairwall.laws.ball import Ball
 from fairwall.laws.exposure import NO_LIMIT, Limit, of_rows, of_tables, one_person
 from fairwall.laws.groups import SUM_STEP, noise_rate, noise_variance, strata_of
 from fairwall.laws.mechanisms import BY_GROUP
+from fairwall.laws.probable import rate_of
 from fairwall.laws.shares import Shares
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
-from fairwall.wire.v1 import error_pb2
+from fairwall.wire.v1 import array_pb2, error_pb2
 
 METRIC = "by-group"
 """What the ledger calls the metric of all counts by group."""
@@ -139,7 +140,7 @@ class GroupCase:
     def attributes(self, names: Sequence[str]) -> list[wire.GroupAttribute]:
         """Name the values of some attributes, as they are told; KeyError if there is no such attribute."""
         values = {each.name: each.values for each in self.people.attributes}
-        return [wire.GroupAttribute(name=name, values=values[name]) for name in names]
+        return [wire.GroupAttribute(name=name, values=values[name], golden=self.people.golden(name)) for name in names]
 
     def loss(self, epsilon: float) -> Loss:
         """Say what a request costs that offers so much: all of it."""
@@ -174,9 +175,16 @@ def released(
     Refusal
         ``QUERIES_OUT_OF_RANGE`` if the models part the people into more strata than a response can hold.
     """
+    tables = _tables(people, header, predictions, limit)
     by = people.cells(tuple(header.by))
     release = wire.GroupRelease(groups=by[1])
-    tables, balls = _tables(people, header, predictions, limit), _balls(people, header, predictions, by[1], limit)
+    if any(map(people.golden, header.by)):
+        for models in tables.split:
+            rate = rate_of(tables.epsilon_of(models))
+            release.tables.append(_probable(people, tables.counted, predictions, models, tuple(header.by), rate, noise))
+            _require_room(release)
+        return release
+    balls = _balls(people, header, predictions, by[1], limit)
     if balls is not None and balls.variance < worth * tables.variance(by[1]):
         for part in balls.parts:
             release.rows.append(_rows(part, by, balls.rate, noise))
@@ -212,6 +220,8 @@ class _Tables:
         Of epsilon, that of tables: the rest is for sums.
     epsilon : float
         That noise is made for.
+    cells : int
+        Into how many cells each stratum is parted besides, at most, whoever of its people is of a group.
     """
 
     counted: Sequence[wire.Measure]
@@ -219,6 +229,7 @@ class _Tables:
     strata: list[tuple[int, float]]
     share: float
     epsilon: float
+    cells: int = 1
 
     @property
     def models(self) -> int:
@@ -236,7 +247,7 @@ class _Tables:
 
     def revealed(self, people: int, epsilon: float, shares: Shares) -> float:
         """Return what all of it gives away, if noise is made for an epsilon."""
-        strata, spent = Counter(each for each, _ in self.strata), replace(self, epsilon=epsilon)
+        strata, spent = Counter(self.cells * each for each, _ in self.strata), replace(self, epsilon=epsilon)
         sums = self.models * (self.share < 1)
         return of_tables(people, strata, sums, spent.epsilon_of(self.split[0]), spent.of_sums, shares)
 
@@ -326,10 +337,13 @@ def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np
     """
     counted = [each for each in header.measures if each != wire.MEASURE_MEAN_SCORE]
     share, n = 0.5 if len(counted) < len(header.measures) else 1.0, len(people.labels)
+    # Of a golden sample there are fewer people, and whoever knows their probabilities tells them apart by these.
+    of = {people.golden(name): len(each.values) for each in people.attributes if (name := each.name) in header.by}
+    n, cells = next(((golden, values) for golden, values in of.items() if golden), (n, 1))
 
     def split_as(split: list[list[int]]) -> _Tables:
         strata = [_strata(people, counted, predictions[models]) for models in split]
-        return _Tables(counted, split, strata, share, header.epsilon)
+        return _Tables(counted, split, strata, share, header.epsilon, cells)
 
     together, alone = split_as([list(range(len(predictions)))]), [[model] for model in range(len(predictions))]
     found = together
@@ -369,18 +383,45 @@ def _table(
     noise: Noise,
 ) -> wire.GroupTable:
     cell, groups = by
-    answers, stratum = strata_of(_asked(people, measures, predictions[models]))
+    answers, stratum = _parted(people, measures, predictions[models], groups)
+    counts = np.bincount(stratum * groups + cell, minlength=len(answers) * groups).reshape(len(answers), groups)
+    return _told(models, answers, rate, counts=_noisy(counts, rate, noise))
+
+
+def _probable(
+    people: Grouped,
+    measures: Sequence[wire.Measure],
+    predictions: NDArray[np.float64],
+    models: list[int],
+    by: tuple[str, ...],
+    rate: float,
+    noise: Noise,
+) -> wire.GroupTable:
+    """Make a table of which one attribute is known by probabilities."""
+    assert people.probable is not None, "it is among the attributes"
+    groups = people.cells(by)[1] * people.probable.parts.shape[1]
+    answers, stratum = _parted(people, measures, predictions[models], groups)
+    others, golden = (_noisy(each, rate, noise) for each in people.products(by, stratum, len(answers)))
+    return _told(models, answers, rate, counts=others, golden=golden)
+
+
+def _parted(
+    people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64], groups: int
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Part people into strata, as `strata_of`, of which a response must hold all groups."""
+    answers, stratum = strata_of(_asked(people, measures, predictions))
     if answers.size > NUMBERS_MAX or len(answers) * groups > NUMBERS_MAX:
         raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
-    counts = np.bincount(stratum * groups + cell, minlength=len(answers) * groups).reshape(len(answers), groups)
-    base, hits = np.split(answers.T.astype(np.uint8), 2)
-    return wire.GroupTable(
-        models=models,
-        counts=arrays.to_message((counts + balanced_noise(noise, rate, *counts.shape)).astype(np.float64)),
-        base=arrays.to_message(base),
-        hits=arrays.to_message(hits),
-        rate=rate,
-    )
+    return answers, stratum
+
+
+def _noisy(counts: NDArray[np.int64], rate: float, noise: Noise) -> array_pb2.Array:
+    return arrays.to_message((counts + balanced_noise(noise, rate, *counts.shape)).astype(np.float64))
+
+
+def _told(models: list[int], answers: NDArray[np.bool_], rate: float, **counts: array_pb2.Array) -> wire.GroupTable:
+    base, hits = map(arrays.to_message, np.split(answers.T.astype(np.uint8), 2))
+    return wire.GroupTable(models=models, base=base, hits=hits, rate=rate, **counts)
 
 
 def _sums(

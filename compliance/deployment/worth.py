@@ -109,7 +109,7 @@ def _offers(policy: Policy, records: Records) -> list[Offer]:
         return []
     audited = policy.audit
     batch = (audited.epsilon_min, audited.epsilon_max or math.inf, audited.delta)
-    by_group, queries = bool(policy.data.groups), audited.queries_max
+    by_group, queries = bool(policy.data.attributes), audited.queries_max
     return offers(records, policy.mechanism, queries, batch, policy.limit, by_group=by_group, released=policy.released)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
+from fairwall.laws.quantiles import LEVEL
 from sim.attestation import figures
 from sim.report.notation import MISSING, number, plural
 from sim.report.page import Section
@@ -62,6 +63,7 @@ def rates_of(answer: bytes) -> dict[str, Any]:
     return {
         "by": list(found.by),
         "leastShare": found.least_share,
+        **({"byProbabilities": {"attribute": found.probable, "golden": found.golden}} if found.probable else {}),
         "rates": [row for over in ways for row in _rows(found, over)],
         "worst": [pair for over in ways for pair in _worst(found, over)],
     }
@@ -87,6 +89,7 @@ def _rows(found: ByGroup, over: Sequence[str]) -> Iterator[dict[str, Any]]:
                 **{f"{name}{end}": _number(told[f"{name}{end}"]) for name in _COLUMNS for end in ("", "_low", "_high")},
                 "below_four_fifths": _number(told["below_four_fifths"]),
                 "p_value": _number(told.get("p_value", math.nan)),
+                **({"proxy_p_value": _number(told["proxy_p_value"])} if found.probable else {}),
             }
 
 
@@ -170,6 +173,7 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
             "Numbers in brackets hold the exact value of these people in at least 95% of cases, noise counted. "
             "P(ratio < 0.8) leans to yes: noise makes the largest of several rates larger.",
             *_left_out(request, rows),
+            *_by_probabilities(request, over, rows),
         ),
         keys=2 if several else 1,
     )
@@ -225,6 +229,24 @@ def _left_out(request: _Told, rows: Sequence[_Told]) -> list[str]:
     share = request["leastShare"]
     small = f", and groups that are estimated below {share:.0%} of the people" if share else ""
     return [f"Not compared: {'; '.join(names)}. People of whom something is unknown are not{small}."]
+
+
+def _by_probabilities(request: _Told, over: Sequence[str], rows: Sequence[_Told]) -> list[str]:
+    """Say that nobody holds an attribute, and whether what is known of a sample speaks against its probabilities."""
+    known = request.get("byProbabilities")
+    if known is None or known["attribute"] not in over:
+        return []
+    tested = [row["proxy_p_value"] for row in rows if row["proxy_p_value"] is not None]
+    broken = min(tested, default=1.0) < 1 - LEVEL
+    return [
+        f"{known['attribute']} is known by probabilities; it is known for sure of {known['golden']:,} people, "
+        "drawn at random, by whom the rates are set right. Intervals count what is open for either reason. "
+        + (
+            "Probabilities alone would give wrong rates: what was decided depends on the groups beyond them."
+            if broken
+            else "Nothing says that probabilities alone would give other rates."
+        )
+    ]
 
 
 def of(told: Sequence[_Told], over: Sequence[str], measure: str) -> list[_Told]:

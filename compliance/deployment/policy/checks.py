@@ -31,12 +31,16 @@ from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.place import is_database, shown
 from compliance.mechanisms import Mechanism
 from compliance.mechanisms.mechanism import candidates
+from compliance.records.groups import OTHER, UNKNOWN
 from fairwall.errors import NotOneOf, did_you_mean, nearest
 from fairwall.laws.local import LocalPrivacyError
 from fairwall.wire.limits import EPSILON_MIN
 
 FROM_SUMS = ("cube", "counts")
 """What answers from sums alone."""
+
+PRODUCTS_MAX = 1024
+"""Groups times the values of an attribute that is known by probabilities: noise on more takes seconds to draw."""
 
 _TEXT_MAX, _SHOWN_MAX = 4096, 200
 
@@ -105,7 +109,7 @@ def first(error: ValidationError) -> str:
     place = [str(part) for part in problem["loc"] if part != "[key]"]
     # Below a key within a section, what follows is pydantic's own; a developer's section and a column are one deeper.
     deeper = place[0] in ("developers", "tables") or place[:2] in (["release", "columns"], ["data", "groups"])
-    key = ".".join(place[: 3 if deeper else 2])
+    key = ".".join(place[: 4 if place[:2] == ["data", "probabilities"] else 3 if deeper else 2])
     match problem["type"]:
         case "extra_forbidden":
             return f"{key}: unknown key" + did_you_mean(nearest(place[-1], _keys(place[0] if len(place) > 1 else "")))
@@ -153,8 +157,9 @@ def problems(policy: Policy) -> Iterator[str]:
             yield f"{key}: must be at most budget.{unit}, not {value:g}"
     if policy.audit.epsilon_min > policy.epsilon_max:
         yield f"audit.epsilon_min: must be at most what a batch may spend, not {policy.audit.epsilon_min:,g}"
-    if math.prod(len(values) for values in policy.data.groups.values()) > GROUPS_MAX:
+    if math.prod(len(values) for values in policy.data.attributes.values()) > GROUPS_MAX:
         yield f"data.groups: their values make more than {GROUPS_MAX} groups, all columns together: list fewer"
+    yield from _probability_problems(policy.data)
     yield from _release_problems(policy)
     if policy.law is not None:
         yield from _law_problems(policy, policy.law)
@@ -186,7 +191,7 @@ def _row_problems(data: DataSection) -> Iterator[str]:
         yield "data.id: must be a column of its own"
     if data.public and data.id is None:
         yield "data.public: needs data.id: rows are compared in the order of ids"
-    if {*data.columns, *data.groups} & set(data.public):
+    if {*data.columns, *data.group_columns} & set(data.public):
         yield "data.public: must not have a protected column, or a group's: anybody could try values against a digest"
     if {data.id, data.label} & set(data.groups):
         yield "data.groups: must not have the column of ids, nor the label, which nothing protects"
@@ -194,6 +199,23 @@ def _row_problems(data: DataSection) -> Iterator[str]:
         yield "data.public: must be different columns, without that of ids"
     for column in data.impute.keys() - {*data.columns, data.label}:
         yield f"data.impute.{column}: must be a protected column or the label: nothing else is imputed"
+
+
+def _probability_problems(data: DataSection) -> Iterator[str]:
+    for name, section in data.probabilities.items():
+        key = f"data.probabilities.{name}"
+        if section.threshold is not None:
+            yield (
+                f"{key}.threshold: nobody is put in the likeliest group: a threshold takes for sure what probabilities "
+                "leave open, and overstates gaps (arXiv 1811.11154); leave it out: people count by their probabilities"
+            )
+        named = [*section.columns.values(), section.golden]
+        if name in data.groups or len({*named, *data.groups, data.label, data.id}) != len(named) + len(data.groups) + 2:
+            yield f"{key}: must be another attribute than those of data.groups, of columns of its own"
+        if {OTHER, UNKNOWN} & section.columns.keys():
+            yield f'{key}.columns: "{OTHER}" and "{UNKNOWN}" have no probability: name the value that it stands for'
+        if math.prod(map(len, data.attributes.values())) * len(section.columns) > PRODUCTS_MAX:
+            yield f"{key}.columns: make too many groups with those of data.groups: list fewer values there or here"
 
 
 def _engine_problems(policy: Policy) -> Iterator[str]:
@@ -211,7 +233,7 @@ def _engine_problems(policy: Policy) -> Iterator[str]:
         yield "data.id: is missing: people who stay in an engine are joined with predictions on it"
     if in_database != (data.table is not None):
         yield f"data.table: {'is missing' if in_database else 'goes with a database alone'}"
-    for key in ("public", "impute", "groups"):
+    for key in ("public", "impute", "groups", "probabilities"):
         if getattr(data, key):
             yield f"data.{key}: not of people who stay in an engine: it is asked for sums alone"
     if data.missing != "refuse":
@@ -283,12 +305,12 @@ def _law_problems(policy: Policy, law: LawSection) -> Iterator[str]:
         yield f"law.columns.{attribute}: preset {name} has no table by it, but by {', '.join(known) or 'nothing'}"
     if asks.metrics and not set(asks.metrics) & set(policy.audit.metrics):
         yield f"audit.metrics: must have one of {', '.join(asks.metrics)}, without which preset {name} has no tables"
-    if asks.measures and not data.groups:
+    if asks.measures and not data.attributes:
         yield f"data.groups: is missing: tables of preset {name} are by its columns"
     if len(set(law.by(known))) < len(known):
         yield f"law.columns: two of {', '.join(known)}, by which preset {name} has tables, are one column"
     for column in law.by(known):
-        if column not in data.groups:
+        if column not in data.attributes:
             yield f"data.groups: has no {column}, by which preset {name} has a table; law.columns names another column"
     if asks.small is not None and data.least_share > asks.small:
         yield f"data.least_share: must be at most {asks.small:g}, as preset {name} says, not {data.least_share:g}"

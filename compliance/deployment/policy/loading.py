@@ -22,17 +22,19 @@ from compliance.deployment.policy.schema import (
     Policies,
     Policy,
     PolicyError,
+    ProbabilitiesSection,
     ReleaseSection,
     Split,
 )
 from compliance.ledger import postgres
 from compliance.ledger.place import is_database, shown
 from compliance.records.engine import Engine, EngineError, OpenTable, Table, Tables, duckdb
-from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
+from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped, Probable
 from compliance.records.people import Records, RecordsError
 from compliance.records.rows import Rows, identified
 from compliance.records.same_people import Traits, traits_of
 from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.probable import GOLDEN_MIN, rounded
 from fairwall.tables import columns as table_columns
 from fairwall.tables.columns import names_of
 from fairwall.tables.errors import DataError
@@ -50,6 +52,9 @@ LOG = logging.getLogger(__name__)
 
 _RELEASE_BYTES_MAX = 64 << 20
 """The ledger keeps each release for good."""
+
+_FROM_1 = 0.005
+"""Probabilities of six values that are rounded to three digits are no further from 1."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +220,7 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
     read_at = _state(source)
     table = read_table(source, name, (*data.columns, data.label))
     parting = [read_table(source, name, (column,)) for column in data.groups]
+    likely = [read_table(source, name, (*each.columns.values(), each.golden)) for each in data.probabilities.values()]
     named = None if data.id is None else read_table(source, name, (data.id, *data.public), as_text=True)
     if _state(source) != read_at:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
@@ -223,7 +229,7 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
     chosen = table_columns.chosen_rows(table, audited)
     records, grouped = (
         {split.column: _records(policy, chosen, split) for split in data.splits},
-        _grouped(data, name, parting, table),
+        _grouped(data, name, parting, likely, table),
     )
     ids = None
     if named is not None:
@@ -271,9 +277,11 @@ def _sound(policy: Policy, labels: NDArray[np.uint8], protected: NDArray[np.uint
         ) from None
 
 
-def _grouped(data: DataSection, name: str, tables: Sequence[pa.Table], outcomes: pa.Table) -> Grouped | None:
+def _grouped(
+    data: DataSection, name: str, tables: Sequence[pa.Table], likely: Sequence[pa.Table], outcomes: pa.Table
+) -> Grouped | None:
     """Put everybody in groups, whether audited or not; None where the policy has none."""
-    if not data.groups:
+    if not data.attributes:
         return None
     listed = tuple(Attribute(*each) for each in data.groups.items())
     # Whose value is missing is unknown where that is listed, whatever gaps take such people for.
@@ -282,9 +290,45 @@ def _grouped(data: DataSection, name: str, tables: Sequence[pa.Table], outcomes:
         _group_codes(each, _filled(name, own, each.name, by))
         for each, own, by in zip(listed, tables, filled, strict=True)
     ]
+    found = [
+        _probable(name, attribute, section, table)
+        for (attribute, section), table in zip(data.probabilities.items(), likely, strict=True)
+    ]
     labels = _filled(name, outcomes, data.label, data.impute)
     of_label = np.where(labels.missing(), NO_LABEL, labels.having(data.positive)).astype(np.uint8)
-    return Grouped(listed, np.stack(codes), of_label)
+    every = tuple(Attribute(*each) for each in data.attributes.items())
+    codes += [known for known, _ in found]
+    return Grouped(every, np.stack(codes), of_label, found[0][1] if found else None)
+
+
+def _probable(
+    name: str, attribute: str, section: ProbabilitiesSection, table: pa.Table
+) -> tuple[NDArray[np.uint8], Probable]:
+    """Take an attribute that is known by probabilities, and the values of those of whom it is known for sure."""
+    key, columns = f"data.probabilities.{attribute}", section.columns
+    likely = [table_columns.Column.of(name, column, table) for column in columns.values()]
+    for column in likely:
+        if not column.numeric:
+            raise PolicyError(f"{key}.columns: {column.where} has no numbers: it must have probabilities")
+    numbers = np.stack([column.floats() for column in likely], 1)
+    wrong = ~((numbers >= 0).all(axis=1) & (np.abs(numbers.sum(axis=1) - 1) <= _FROM_1))
+    if wrong.any():
+        raise PolicyError(
+            f"{key}.columns: {name}: row {int(wrong.argmax()) + 1} has no probabilities, at least 0, that sum up to 1 "
+            f"within {_FROM_1}, nor have {int(wrong.sum()) - 1:,} more of {len(wrong):,} rows"
+        )
+    known = _filled(name, table, section.golden, {})
+    golden = ~known.missing()
+    if not set(known.values) <= {*columns, table_columns.MISSING}:
+        raise PolicyError(f"{key}.golden: some rows have a value that is not among its columns' values: list every one")
+    if not GOLDEN_MIN <= golden.sum() < len(golden):
+        raise PolicyError(
+            f"{key}.golden: the value is known of {int(golden.sum()):,} of {len(golden):,} people; it must be of at "
+            f"least {GOLDEN_MIN}, drawn at random, and not of all, who are counted by data.groups"
+        )
+    places = {value: place for place, value in enumerate(columns)}
+    codes = np.array([places.get(value, 0) for value in known.values], np.uint8)[known.codes]
+    return codes, Probable(attribute, rounded(numbers), golden)
 
 
 def _filled(name: str, table: pa.Table, column: str, impute: Mapping[str, str]) -> table_columns.Categories:

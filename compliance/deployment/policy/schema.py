@@ -207,6 +207,18 @@ class Split:
     disadvantaged: str | None
 
 
+class ProbabilitiesSection(_Section):
+    """An attribute that nobody holds: for each value the column that has its probability, and who is known for sure.
+
+    ``golden`` is a column that has the value of a simple random sample of the people, and is blank for all others.
+    ``threshold`` is there to be refused.
+    """
+
+    columns: dict[str, _Column] = Field(min_length=2, max_length=32)
+    golden: str
+    threshold: float | None = None
+
+
 class DataSection(_Section):
     """The test set that every developer's predictions are about, and its columns' roles."""
 
@@ -224,6 +236,7 @@ class DataSection(_Section):
     missing: Literal["refuse", "drop"] = "refuse"
     impute: dict[str, str] = {}
     groups: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = {}
+    probabilities: dict[str, ProbabilitiesSection] = Field(default={}, max_length=1)
     least_share: float = Field(default=0.02, strict=True, ge=0, lt=1)
 
     @property
@@ -238,6 +251,17 @@ class DataSection(_Section):
     def columns(self) -> tuple[str, ...]:
         """The protected columns."""
         return (self.protected,) if isinstance(self.protected, str) else tuple(self.protected)
+
+    @property
+    def attributes(self) -> dict[str, tuple[str, ...]]:
+        """What groups are made of, known or by probabilities, and every value of each."""
+        return self.groups | {name: tuple(section.columns) for name, section in self.probabilities.items()}
+
+    @property
+    def group_columns(self) -> frozenset[str]:
+        """The columns that groups are made of."""
+        by = self.probabilities.values()
+        return frozenset((*self.groups, *(column for each in by for column in (*each.columns.values(), each.golden))))
 
     @property
     def file(self) -> Path | None:
@@ -354,7 +378,7 @@ class Policy(_Section):
     def hidden(self) -> frozenset[str]:
         """The columns by which nobody is told whose the data are."""
         released = () if self.release is None else self.release.columns
-        return frozenset((*self.data.columns, *self.data.groups, *released))
+        return frozenset((*self.data.columns, *self.data.group_columns, *released))
 
     @property
     def epsilon_max(self) -> float:

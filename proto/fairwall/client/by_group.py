@@ -40,6 +40,7 @@ from fairwall.laws.practice import (
     ratios_however_filled,
     treatment_equality,
 )
+from fairwall.laws.probable import ProbableTable, Proxied
 from fairwall.rpc import arrays, channel, chunks
 from fairwall.wire.audits import ID_DIGITS, by_group_digest
 
@@ -83,6 +84,8 @@ class GroupTerms:
         Groups that are estimated below this share of the people take part in no comparison.
     epsilon, epsilon_remaining : float
         The whole budget, which audits are charged to as well, and what is left of it.
+    golden : mapping of str to int
+        Of attributes that are known by probabilities, of how many people they are known for sure.
     """
 
     people: int
@@ -91,6 +94,7 @@ class GroupTerms:
     least_share: float
     epsilon: float
     epsilon_remaining: float
+    golden: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +177,9 @@ class ByGroup:
             ``m_ratio``, the impact ratio; all of them with the ends of an interval, ``_low`` and ``_high``, that holds
             the exact number of these people with at least 95%; ``m_below_four_fifths``, the probability of an exact
             ratio below 0.8; and of selection and scoring rates ``m_p_value`` (`fairwall.laws.group_tables.p_values`).
+            Where an attribute is known by probabilities, ``m_noise``, ``m_sampling`` and ``m_proxy``, by how much each
+            part of the error moves the rate with 95%, and ``m_proxy_p_value``, which counts all groups: how usual it
+            would be for probabilities alone to be so far off if their assumption held (`fairwall.laws.probable`).
             ``attrs`` has the data set, what was charged, and for each measure and model the `Pair` furthest apart.
 
         Raises
@@ -198,6 +205,8 @@ class ByGroup:
     def share(self, measure: str, model: int = 0, over: Sequence[str] | None = None) -> Share:
         """Give a measure of a model as released, for statistics of your own."""
         joined = self.joined(over)
+        if self.probable is not None:
+            return self._proxied(measure, model, joined).share
         return merged_share(self._share(measure, model), joined.groups, len(joined.values))
 
     def worst_pair(
@@ -223,6 +232,10 @@ class ByGroup:
             columns |= {f"{measure}_{name}": column for name, column in vars(found).items()}
             if measure in _TESTED:
                 columns[f"{measure}_p_value"] = p_values(share)
+            if self.probable is not None:
+                proxied = self._proxied(measure, model, joined)
+                columns |= {f"{measure}_{part}": width for part, width in proxied.half_widths().items()}
+                columns[f"{measure}_proxy_p_value"] = proxied.p_values(joined.compared)
         yield from ({"model": self._called(model), **record} for record in joined.records(columns))
 
     def _called(self, model: int) -> str | int:
@@ -247,6 +260,8 @@ class ByGroup:
         ValueError
             For a measure that was not asked for.
         """
+        if self.probable is not None:
+            raise ValueError(f"this needs counts of people, and {self.probable} is known by probabilities")
         for measure, _ in asked:
             if measure not in self.measures:
                 raise ValueError(f"this needs {measure}, which was not asked for: {', '.join(self.measures)} were")
@@ -355,10 +370,60 @@ class ByGroup:
         parts = [tuple(group[place] for place in places) for group in self.groups]
         values = tuple(dict.fromkeys(parts))
         numbers = np.array([values.index(part) for part in parts])
-        people = sizes(self._parts or list(dict.fromkeys(self._tables.values())), numbers, len(values))
-        total = sum(part.counts[0].sum() for part in self._parts) or self._tables[0].counts.sum()
+        if self.probable is not None:
+            table = self._probable_tables[0]
+            everybody = np.ones(len(table.others), np.bool_)
+            people = self._arranged(table.proxied(everybody, everybody), kept, numbers, len(values)).sizes()
+            total = table.people
+        else:
+            people = sizes(self._parts or list(dict.fromkeys(self._tables.values())), numbers, len(values))
+            total = sum(part.counts[0].sum() for part in self._parts) or self._tables[0].counts.sum()
         known = np.array([UNKNOWN not in value for value in values])
         return Joined(kept, values, numbers, people, known & (people[0] >= max(self.least_share * total, 1)))
+
+    @cached_property
+    def probable(self) -> str | None:
+        """The attribute that is known by probabilities, if any of these is."""
+        return next((each.name for each in self.release.by if each.golden), None)
+
+    @property
+    def golden(self) -> int:
+        """Of how many people that attribute is known for sure; 0 where there is none."""
+        return max(each.golden for each in self.release.by)
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """Which group each is where the values of the attribute that is known by probabilities are the fastest."""
+        sizes, place = [len(each.values) for each in self.release.by], self.by.index(str(self.probable))
+        return np.moveaxis(np.arange(len(self.groups)).reshape(sizes), place, -1).ravel()
+
+    @cached_property
+    def _probable_tables(self) -> dict[int, ProbableTable]:
+        """As `_tables`, where an attribute is known by probabilities."""
+        values = len(self.release.by[self.by.index(str(self.probable))].values)
+        return {
+            model: ProbableTable(_numbers(each.counts), _numbers(each.golden), each.rate, values)
+            for each in self.release.tables
+            for model in each.models
+        }
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, int, tuple[str, ...]], Proxied]:
+        return {}
+
+    def _proxied(self, measure: str, model: int, joined: Joined) -> Proxied:
+        """Give a measure of groups that are known by probabilities."""
+        key = measure, model, joined.over
+        if key not in self._found:
+            (of,) = (each for each in self.release.tables if model in each.models)
+            row = self._row(of, measure, model)
+            found = self._probable_tables[model].proxied(_numbers(of.base)[row] == 1, _numbers(of.hits)[row] == 1)
+            self._found[key] = self._arranged(found, joined.over, joined.groups, len(joined.values))
+        return self._found[key]
+
+    def _arranged(self, found: Proxied, over: Sequence[str], groups: NDArray[np.intp], count: int) -> Proxied:
+        joined = found.joined(groups[self._order], count)
+        return joined if self.probable in over else joined.known()
 
     @cached_property
     def _tables(self) -> dict[int, Table]:
@@ -485,6 +550,7 @@ def _read_terms(told: wire.GetGroupTermsResponse) -> GroupTerms:
         least_share=told.least_share,
         epsilon=told.epsilon,
         epsilon_remaining=told.epsilon_remaining,
+        golden={each.name: each.golden for each in told.attributes if each.golden},
     )
 
 

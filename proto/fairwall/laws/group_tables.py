@@ -59,6 +59,8 @@ class Share:
         counts are exact.
     merged : ndarray of int64, shape (groups,)
         How many of the groups that noise was drawn for each one consists of: those of one number share a law.
+    own_laws : bool
+        Whether each group's noise has a law of its own instead, and is correlated with the others' as it was drawn.
     """
 
     top: NDArray[np.float64]
@@ -67,6 +69,7 @@ class Share:
     bottom_noise: NDArray[np.float64]
     everybody: float
     merged: NDArray[np.int64]
+    own_laws: bool = False
 
     @cached_property
     def estimate(self) -> NDArray[np.float64]:
@@ -83,8 +86,9 @@ class Share:
         low, high = np.empty_like(self.top), np.empty_like(self.top)
         points = np.linspace(0.0, 1.0, _POINTS)
         grid = np.linspace(0.0, 1.0, 2_001)
-        for merged in np.unique(self.merged):
-            alike = np.flatnonzero(self.merged == merged)
+        laws = np.arange(len(self.merged)) if self.own_laws else self.merged
+        for law in np.unique(laws):
+            alike = np.flatnonzero(laws == law)
             # The quantile is nearly a norm of (1, -p), which is convex: between two points it is below the chord.
             top_noise, bottom_noise = (
                 noise[:, alike].reshape(-1)[:_READ] for noise in (self.top_noise, self.bottom_noise)
@@ -112,6 +116,7 @@ def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
         share.bottom_noise @ into,
         share.everybody,
         (share.merged @ into).astype(np.int64),
+        share.own_laws,
     )
 
 
@@ -134,7 +139,7 @@ class Table:
     def share(self, base: NDArray[np.bool_], hits: NDArray[np.bool_]) -> Share:
         """Return the share of the people in some strata, `hits`, among those in more, `base`; shape (strata,)."""
         groups = self.counts.shape[1]
-        top_noise, rest_noise = _noise_of_sums(self.rate, groups, (int(hits.sum()), int((base & ~hits).sum())))
+        top_noise, rest_noise = noise_of_sums(self.rate, groups, (int(hits.sum()), int((base & ~hits).sum())))
         top, bottom = self.counts[hits].sum(axis=0), self.counts[base].sum(axis=0)
         everybody = top.sum() / bottom.sum() if bottom.sum() and not math.isinf(self.rate) else math.nan
         return Share(top, bottom, top_noise, top_noise + rest_noise, everybody, np.ones(groups, np.int64))
@@ -146,7 +151,7 @@ class Table:
         `SUM_STEP`, infinite for none.
         """
         groups = self.counts.shape[1]
-        (size_noise,) = _noise_of_sums(self.rate, groups, (len(self.counts),))
+        (size_noise,) = noise_of_sums(self.rate, groups, (len(self.counts),))
         sizes = self.counts.sum(axis=0)
         generator = np.random.default_rng(1)
         noise = balanced(generator, rate, 1 if math.isinf(rate) else _DRAWS, groups) * SUM_STEP
@@ -241,7 +246,7 @@ def _sizes(told: Sequence[Table] | Sequence[Rows], groups: int) -> tuple[NDArray
         noise = [_noise_of_ball(part.ball, 1, place)[0] for place, part in enumerate(rows)]
         return np.sum([part.counts[0] for part in rows], axis=0), np.sum(noise, axis=0)
     tables = [each for each in told if isinstance(each, Table)]
-    (drawn,) = _noise_of_sums(tables[0].rate, groups, (sum(len(table.counts) for table in tables),))
+    (drawn,) = noise_of_sums(tables[0].rate, groups, (sum(len(table.counts) for table in tables),))
     return np.mean([table.counts.sum(axis=0) for table in tables], axis=0), drawn / len(tables)
 
 
@@ -279,7 +284,7 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
     largest = np.nanmax(rates)
     largest_low, largest_high = simultaneous[chosen].max(), high[chosen].max()
     below, above = rates - low, high - rates
-    difference, apart = largest - rates, _apart(share.merged, int(np.nanargmax(rates)))
+    difference, apart = largest - rates, _apart(share, int(np.nanargmax(rates)))
     difference_low = difference - _reach(largest - largest_low, above, apart)
     difference_high = difference + _reach(largest_high - largest, below, apart)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -334,7 +339,7 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
     low, high = (end[among] for end in share.interval())
     all_low, all_high = (end[among] for end in share.interval((1 - LEVEL) / len(among)))
     largest_low, largest_high, smallest_low, smallest_high = all_low.max(), high.max(), low.min(), all_high.min()
-    difference, apart = largest - smallest, _apart(share.merged, int(among[most]))[among[[least]]]
+    difference, apart = largest - smallest, _apart(share, int(among[most]))[among[[least]]]
     ends = np.array([smallest])
     ratio_low = _ratio_end(ends, largest, np.array([smallest_low]), largest_high, apart)
     ratio_high = _ratio_end(ends, largest, np.array([min(smallest_high, 1.0)]), largest_low, apart)
@@ -376,7 +381,7 @@ def p_values(share: Share) -> NDArray[np.float64]:
     return np.minimum(np.nan_to_num(np.quantile(found, 1 - _MISSED, axis=0), nan=1.0) + _MISSED, 1.0)
 
 
-def _noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[NDArray[np.float64]]:
+def noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[NDArray[np.float64]]:
     """Simulate the noise of sums over some strata each, none of them in two sums: shape (draws, groups) each."""
     if math.isinf(rate) or not sum(strata):
         return [np.zeros((1, groups))] * len(strata)
@@ -423,11 +428,18 @@ def _ratio(top: NDArray[np.float64], bottom: NDArray[np.float64], everybody: flo
     return np.where(people > 0, hits / np.where(people > 0, people, 1.0), everybody)
 
 
-def _apart(merged: NDArray[np.int64], group: int) -> NDArray[np.float64]:
+def _apart(share: Share, group: int) -> NDArray[np.float64]:
     """Return minus the correlation of each group's noise with that of one: what one has too much all others lack.
 
     Of k numbers that sum up to 0 and are alike, sums of a and of b of them have -sqrt(a b / ((k - a) (k - b))).
     """
+    if share.own_laws:
+        errors = share.top_noise - share.estimate * share.bottom_noise
+        errors = errors / np.maximum(np.sqrt(np.square(errors).mean(axis=0)), np.finfo(np.float64).tiny)
+        found = np.asarray(-(errors * errors[:, [group]]).mean(axis=0))
+        found[group] = np.delete(found, group).max(initial=0.0)  # which group is the most favoured one is not known
+        return found
+    merged = share.merged
     own, k = merged[group], merged.sum()
     apart: NDArray[np.float64] = np.minimum(np.sqrt(merged * own / np.maximum((k - merged) * (k - own), 1)), 1.0)
     return apart
@@ -457,6 +469,11 @@ def _ratio_end(
         found = (product - root if is_lower else product + root) / slack
         # Where the denominator may be anything down to nothing, MOVER has no end, and the farthest ratio is one.
         return np.where(slack > 0, found, end / other_end if other_end else (0.0 if is_lower else math.inf))
+
+
+def reach_of(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far from 0 each column's numbers, shape (draws, groups), are with `LEVEL`."""
+    return np.array([_quantile(np.abs(column), LEVEL) for column in errors.T])
 
 
 def _quantile(values: NDArray[np.float64], level: float) -> float:

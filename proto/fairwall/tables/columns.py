@@ -56,10 +56,7 @@ class Column:
 
     def numbers(self) -> NDArray[np.float64]:
         """Return the values of a numeric feature, which must all be there."""
-        import pyarrow as pa
-
-        values = self.values.cast(pa.float64(), safe=False).combine_chunks()
-        numbers = by_dlpack(values.fill_null(math.nan) if values.null_count else values)
+        numbers = self.floats()
         lacking = int((~np.isfinite(numbers)).sum())
         if lacking:
             raise DataError(
@@ -67,6 +64,13 @@ class Column:
                 "fill them in or put it in drop"
             )
         return numbers
+
+    def floats(self) -> NDArray[np.float64]:
+        """Return the values of a numeric column, NaN for those that are not there."""
+        import pyarrow as pa
+
+        values = self.values.cast(pa.float64(), safe=False).combine_chunks()
+        return by_dlpack(values.fill_null(math.nan) if values.null_count else values)
 
 
 @dataclass(frozen=True)

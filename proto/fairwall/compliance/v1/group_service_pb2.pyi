@@ -49,12 +49,14 @@ class GetGroupTermsResponse(_message.Message):
     def __init__(self, people: _Optional[int] = ..., attributes: _Optional[_Iterable[_Union[GroupAttribute, _Mapping]]] = ..., measures: _Optional[_Iterable[_Union[Measure, str]]] = ..., least_share: _Optional[float] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ...) -> None: ...
 
 class GroupAttribute(_message.Message):
-    __slots__ = ("name", "values")
+    __slots__ = ("name", "values", "golden")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
+    GOLDEN_FIELD_NUMBER: _ClassVar[int]
     name: str
     values: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
+    golden: int
+    def __init__(self, name: _Optional[str] = ..., values: _Optional[_Iterable[str]] = ..., golden: _Optional[int] = ...) -> None: ...
 
 class ByGroupRequest(_message.Message):
     __slots__ = ("header", "predictions_chunk")
@@ -115,18 +117,20 @@ class GroupRelease(_message.Message):
     def __init__(self, groups: _Optional[int] = ..., tables: _Optional[_Iterable[_Union[GroupTable, _Mapping]]] = ..., sums: _Optional[_Union[GroupSums, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[GroupRows, _Mapping]]] = ..., by: _Optional[_Iterable[_Union[GroupAttribute, _Mapping]]] = ..., measures: _Optional[_Iterable[_Union[Measure, str]]] = ..., least_share: _Optional[float] = ...) -> None: ...
 
 class GroupTable(_message.Message):
-    __slots__ = ("models", "counts", "base", "hits", "rate")
+    __slots__ = ("models", "counts", "base", "hits", "rate", "golden")
     MODELS_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     BASE_FIELD_NUMBER: _ClassVar[int]
     HITS_FIELD_NUMBER: _ClassVar[int]
     RATE_FIELD_NUMBER: _ClassVar[int]
+    GOLDEN_FIELD_NUMBER: _ClassVar[int]
     models: _containers.RepeatedScalarFieldContainer[int]
     counts: _array_pb2.Array
     base: _array_pb2.Array
     hits: _array_pb2.Array
     rate: float
-    def __init__(self, models: _Optional[_Iterable[int]] = ..., counts: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., base: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., hits: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., rate: _Optional[float] = ...) -> None: ...
+    golden: _array_pb2.Array
+    def __init__(self, models: _Optional[_Iterable[int]] = ..., counts: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., base: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., hits: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., rate: _Optional[float] = ..., golden: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
 
 class GroupSums(_message.Message):
     __slots__ = ("sums", "totals", "people", "rate")
