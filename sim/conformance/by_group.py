@@ -35,6 +35,9 @@ _NEAR = 1e-6
 _STEP = 2.0**-16
 """What scores are rounded to before they are added up."""
 
+_PRODUCT = 2.0**-20
+"""The unit of sums of products of probabilities."""
+
 Array = NDArray[np.float64]
 
 
@@ -62,6 +65,7 @@ class GroupTerms(Words):
         facts = {
             "people": (told.people, about.people),
             "attributes": (list(attributes.items()), list(about.groups.items())),
+            "golden": ({each.name for each in told.attributes if each.golden}, set(about.probabilities)),
             "measures": (set(told.measures), {number_of(each) for each in about.measures}),
             "epsilon": (told.epsilon, audits.epsilon),
             "epsilon_remaining": (told.epsilon_remaining, audits.epsilon_remaining),
@@ -117,11 +121,11 @@ class ByGroup(Predicted):
         else:
             found = _look(answer.release, header, counted, predictions)
             # Tables of one rate together: there may be many of them.
+            alike: dict[tuple[float, int], list[Array]] = {}
+            for noise, _, rate in found:
+                alike.setdefault((rate, noise.shape[1]), []).append(noise)
             uniform = np.concatenate(
-                [
-                    group_law.uniform(np.concatenate([noise for noise, _, own in found if own == rate]), rate).ravel()
-                    for rate in dict.fromkeys(rate for _, _, rate in found)
-                ]
+                [group_law.uniform(np.concatenate(noises), rate).ravel() for (rate, _), noises in alike.items()]
             )
             exact = np.concatenate([_unlike(exact).ravel() for _, exact, _ in found])
             noise = np.concatenate([noise.ravel() for noise, _, _ in found])
@@ -137,7 +141,8 @@ def number_of(measure: str | int) -> int:
 
 def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> list[tuple[Array, Array, float]]:
     """Check an answer's form, and return each table's noise, exact numbers, shape (rows, groups), and rate."""
-    models, whole, cells = len(predictions), list(header.measures), counted.cells(list(header.by))
+    models, whole, by = len(predictions), list(header.measures), list(header.by)
+    likely = next((name for name in by if name in counted.likely), None)
     measures = [each for each in whole if each != wire.MEASURE_MEAN_SCORE]
     sums = len(measures) < len(whole)
     groups = _groups(release, header, counted)
@@ -149,6 +154,13 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
         part = share * header.epsilon * len(own) / models
         counts, base, hits = (calls.array(getattr(table, name), name) for name in ("counts", "base", "hits"))
         inside = _strata(base, hits, _questions(measures, counted.labels, own))
+        if likely is not None:
+            _require_rate(table.rate, part * _PRODUCT / 2)
+            told = counts, calls.array(table.golden, "golden")
+            for numbers, exact in zip(told, _products(counted, by, likely, inside), strict=True):
+                found.append((_noise(numbers, exact, table.rate), exact, table.rate))
+            continue
+        cells = counted.cells(by)
         exact = np.stack([np.bincount(cells[row], minlength=groups) for row in inside]).astype(np.float64)
         _require_rate(table.rate, part / 2)
         found.append((_noise(counts, exact, table.rate), exact, table.rate))
@@ -160,12 +172,26 @@ def _look(release: Any, header: Any, counted: Counted, predictions: Array) -> li
         totals = calls.numbers(told.totals, "totals", models, "model")
         if told.people != predictions.shape[1] or not np.allclose(totals, predictions.sum(axis=1), rtol=1e-12):
             raise Violation("totals of scores are not those of the predictions")
-        steps = np.rint((predictions - 0.5) / _STEP)
+        steps, cells = np.rint((predictions - 0.5) / _STEP), counted.cells(by)
         exact = np.stack([np.bincount(cells, row, groups) for row in steps])
         noisy = calls.array(told.sums, "sums").astype(np.float64) / _STEP
         # All scores together are public, but for how each is rounded: rows of noise sum up to 0 as they are rounded.
         found.append((_noise(noisy, exact, told.rate), exact, told.rate))
     return found
+
+
+def _products(counted: Counted, by: list[str], likely: str, inside: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Add up, in units, what each stratum's people have of probabilities: those of unknown value, and the others."""
+    q, own, others = counted.likely[likely], counted.codes[likely], [name for name in by if name != likely]
+    values, rest = q.shape[1], counted.cells(others) if others else np.zeros(len(q), np.intp)
+    of_rest = np.eye(math.prod(len(counted.values[name]) for name in others))[rest]
+    sure = np.where(own[:, np.newaxis] == np.arange(values), 1.0, 0.0)  # nothing of whose value is unknown
+    unknown = inside * (own < 0)
+    square = np.einsum("sn,no,na,nb->soab", unknown, of_rest, q, q) / _PRODUCT
+    first, second = np.triu_indices(values)
+    pairs = np.where(first == second, 1, 2) * square[:, :, first, second]
+    golden = np.einsum("sn,no,na,nb->soab", inside, of_rest, sure, q) / _PRODUCT
+    return pairs.reshape(len(inside), -1), golden.reshape(len(inside), -1)
 
 
 def _groups(release: Any, header: Any, counted: Counted) -> int:
@@ -176,6 +202,9 @@ def _groups(release: Any, header: Any, counted: Counted) -> int:
         raise Violation(f"an answer is about {release.groups} groups; there are {groups}")
     if [(each.name, list(each.values)) for each in release.by] != list(asked.items()):
         raise Violation("an answer names other groups than were asked for")
+    sample = {name: int((counted.codes[name] >= 0).sum()) if name in counted.likely else 0 for name in header.by}
+    if {each.name: each.golden for each in release.by} != sample:
+        raise Violation("an answer does not say of how many people an attribute is known that it has by probabilities")
     if list(release.measures) != list(header.measures):
         raise Violation("an answer names other measures than were asked for")
     return groups

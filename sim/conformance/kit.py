@@ -52,6 +52,11 @@ IDS, PUBLIC = "person", "income"
 """The column of ids, and the one that developers hold too."""
 COUNTED = {"kind": ("x", "y", "other", "unknown"), "half": ("first", "second")}
 """By what people are counted; some have a kind that is not listed, or none."""
+LIKELY: dict[str, dict[str, Any]] = {
+    "kind": {"columns": {"x": "kind-x", "y": "kind-y", "z": "kind-z"}, "golden": "kind"}
+}
+"""By what people of ``likely`` are counted besides: nobody knows it, but of a golden sample, by probabilities alone."""
+LIKELY_PEOPLE, GOLDEN = 240, 100
 MEASURES = (*("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy", "mean_score", "scoring_rate"),)
 REVOKED = "revoked"
 """The folder of lists of revoked certificates, among the certificates."""
@@ -111,6 +116,7 @@ _GROUPS = {
     # This one answers as long as the test takes.
     "waiting": (13, 8),
     "guarded": (13, 8),
+    "likely": (60, 50),
     **{name: variant.groups for name, variant in VARIANTS.items()},
 }
 """How many people with label 0, and with label 1, are advantaged. Mirrors have other groups, of quite other sizes."""
@@ -130,7 +136,9 @@ def make(folder: Path) -> Path:
     for deployment, groups in _GROUPS.items():
         place = folder / deployment
         place.mkdir(mode=0o700)
-        _people(place / "people.csv", groups, VARIANTS[deployment].people if deployment in VARIANTS else PEOPLE)
+        _people(place / "people.csv", groups, _people_of(deployment))
+        if deployment == "likely":
+            _make_likely(place / "people.csv")
         policy = _policy(deployment)
         if "release" in policy:
             _released(place / "released.csv", groups)
@@ -262,6 +270,26 @@ def _people(path: Path, groups: tuple[int, int], people: int, first_id: int = 1)
     path.chmod(0o600)
 
 
+def _people_of(deployment: str) -> int:
+    return (
+        VARIANTS[deployment].people if deployment in VARIANTS else LIKELY_PEOPLE if deployment == "likely" else PEOPLE
+    )
+
+
+def _make_likely(path: Path) -> None:
+    """Put probabilities into a table, and leave the kind of a golden sample alone; no digit is rounded."""
+    head, *lines = path.read_text("utf-8").splitlines()
+    (kind,) = LIKELY.values()
+    rng, place, values = np.random.default_rng(4), head.split(",").index(str(kind["golden"])), list(kind["columns"])
+    parts = rng.multinomial(1024, rng.dirichlet(np.ones(len(values)), len(lines)))
+    golden, rows = rng.permutation(len(lines)) < GOLDEN, []
+    for line, own, known in zip(lines, parts, golden, strict=True):
+        row = line.split(",")
+        row[place] = str(rng.choice(values)) if known else ""
+        rows.append(",".join([*row, *(f"{part / 1024:.10f}" for part in own)]))
+    path.write_text("\n".join([",".join([head, *kind["columns"].values()]), *rows]) + "\n", encoding="utf-8")
+
+
 def _released(path: Path, seed: tuple[int, int]) -> None:
     """Write a table of those whose attributes are released, with a column between them that is not."""
     rng = np.random.default_rng(seed)
@@ -323,6 +351,9 @@ def _policy(deployment: str) -> dict[str, Any]:
             **{name: {"epsilon": LITTLE} for name in COUNTERS},
         },
     }
+    if deployment == "likely":
+        del policy["data"]["groups"]["kind"]
+        policy["data"]["probabilities"] = LIKELY
     if deployment == "guarded":
         policy["developers"] |= {name: {"epsilon": LITTLE, "release": LITTLE, **its} for name, its in FRUGAL.items()}
     if little:  # so little that a service which sells no answers that are worth less than a guess serves these alone
@@ -339,7 +370,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
     facts = {
         "credentials": _shown(deployment),
         "deal": NAME,
-        "people": PEOPLE,
+        "people": _people_of(deployment),
         **{name: policy["audit"][name] for name in ("metrics", "mechanism", "queries_max", "epsilon_max")},
         "budget": policy["budget"]["epsilon"],
         "unit": 1 / 8,
@@ -355,10 +386,12 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
             **{name: getattr(variant, name) for name in _VARIED},
         }
     return facts | {
-        "optional": deployment == "guarded",
+        "optional": deployment in ("guarded", "likely"),
         "ids": IDS,
         "public": [PUBLIC],
-        "groups": policy["data"]["groups"],
+        "groups": policy["data"]["groups"]
+        | {name: list(its["columns"]) for name, its in policy["data"].get("probabilities", {}).items()},
+        "probabilities": policy["data"].get("probabilities", {}),
         "measures": ["selection_rate", "mean_score", "scoring_rate", "false_positive_rate"]
         if deployment == "guarded"
         else list(MEASURES),

@@ -49,6 +49,13 @@ class Releases(_Section):
     table: str = ""
 
 
+class Probabilities(_Section):
+    """An attribute that is known by probabilities: the column that has each value's, and that of the golden sample."""
+
+    columns: Mapping[str, str]
+    golden: str
+
+
 class Deployment(_Section):
     """One deployment of a server under test, as its policy has it.
 
@@ -68,8 +75,9 @@ class Deployment(_Section):
     budget's, and every share's. Each group has at least `minimum_group` people in what a metric looks at: noise counts
     on it. Gaps are by the protected columns `by`, each with the values of its advantaged group, the first where a
     request names none; where it is empty, by the column ``advantaged``, where that is 1. `groups` has the columns that
-    people are counted by, and every value of each, `measures` what may be asked of them; `ids` is the column of ids,
-    where rows have some, and `public` has further columns that both sides know.
+    people are counted by, and every value of each, `measures` what may be asked of them, and `probabilities` how those
+    are known that nobody holds; `ids` is the column of ids, where rows have some, and `public` has further columns that
+    both sides know.
 
     Number k, from 0, of the developer's models scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one
     is released. A `request` is under way, about so many `models`.
@@ -97,6 +105,7 @@ class Deployment(_Section):
     minimum_group: int = 1
     by: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    probabilities: Mapping[str, Probabilities] = Field(default_factory=dict)
     measures: tuple[str, ...] = ()
     ids: str = ""
     public: tuple[str, ...] = ()
@@ -128,11 +137,16 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Who is in which group as their owner knows it: labels, and of each column its values and everybody's place."""
+    """Who is in which group as their owner knows it: labels, and of each column its values and everybody's place.
+
+    Of what is known by probabilities it has these, shape (people, values), and the places are -1 of whom it is not
+    known for sure.
+    """
 
     labels: NDArray[np.uint8]
     values: Mapping[str, tuple[str, ...]]
     codes: Mapping[str, NDArray[np.intp]] = field(repr=False)
+    likely: Mapping[str, NDArray[np.float64]] = field(repr=False)
 
     def cells(self, by: Sequence[str]) -> NDArray[np.intp]:
         """Return everybody's group by some columns, the last one's values the fastest."""
@@ -185,8 +199,14 @@ class Target:
             codes = {
                 column: np.array([_place(row[column], values) for row in rows])
                 for column, values in about.groups.items()
+                if column not in about.probabilities
             }
-            return Counted(np.array([int(row["label"]) for row in rows], np.uint8), about.groups, codes)
+            likely = {}
+            for name, each in about.probabilities.items():
+                values = about.groups[name]
+                codes[name] = np.array([values.index(row[each.golden]) if row[each.golden] else -1 for row in rows])
+                likely[name] = np.array([[float(row[each.columns[value]]) for value in values] for row in rows])
+            return Counted(np.array([int(row["label"]) for row in rows], np.uint8), about.groups, codes, likely)
 
     def rows(self, deployment: str) -> tuple[list[bytes], dict[str, list[str]]] | None:
         """Read a deployment's ids, and its public columns; None where rows have none, or the tester does not know."""

@@ -49,7 +49,7 @@ def grouping(folder: Path, **data: object) -> Path:
     deployment(folder)
     applicants(folder)
     policy = tomllib.loads((folder / "policy.toml").read_text())
-    block, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    block, _, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     policy["data"] |= {
         "source": "applicants.csv",
         "protected": "sex",
@@ -76,7 +76,7 @@ def charged(folder: Path) -> list[tuple[str, str, float]]:
 
 @pytest.mark.check
 def test_the_documented_notebooks_run(own: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    *blocks, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     with serving(own) as running:
         for block in blocks:
             command = [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)]
@@ -88,6 +88,49 @@ def test_the_documented_notebooks_run(own: Path) -> None:
             assert first.stdout == again.stdout
     names = ("odds", "deciles", "stages", "means")
     assert charged(own) == [("alice", "groups-1", 1.0), *(("alice", name, 0.5) for name in names)]
+
+
+@pytest.mark.check
+def test_the_documented_attribute_that_nobody_holds_is_told_by_probabilities(own: Path) -> None:
+    _, block, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    *_, notebook = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    policy = tomllib.loads((own / "policy.toml").read_text())
+    policy["data"] |= tomllib.loads(block)["data"]
+    (own / "policy.toml").write_text(tomli_w.dumps(policy))
+    rng, table = np.random.default_rng(5), pd.read_csv(own / "applicants.csv")
+    likely = np.round(rng.beta(0.5, 1, PEOPLE), 3)
+    # Who is hired depends on the group beyond the probabilities.
+    hispanic, golden = rng.random(PEOPLE) < likely, rng.random(PEOPLE) < 0.4
+    table["experience"] = np.where(hispanic, 0.6, 1.0) * table["experience"]
+    table["p_hispanic"], table["p_other"] = likely, (1 - likely).round(3)
+    table["ethnicity_told"] = np.where(golden, np.where(hispanic, "hispanic", "other"), "")
+    table.to_csv(own / "applicants.csv", index=False)
+    chosen = table["experience"] > 6
+    with serving(own) as running, running.client() as audits:
+        command = [sys.executable, "-c", notebook.replace("127.0.0.1:7443", running.address)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(str({"ethnicity": int(golden.sum())}))
+        frame = audits.by_group(chosen, by="ethnicity", epsilon=1.0, request_id="likely-1")
+        for group, who in (("hispanic", hispanic), ("other", ~hispanic)):
+            told = frame.loc[group]
+            assert told["selection_rate_low"] <= chosen[who].mean() <= told["selection_rate_high"]
+            assert told["selection_rate_proxy_p_value"] < 0.01
+        both = audits.by_group(chosen, by=("ethnicity", "sex"), epsilon=0.5)
+        assert len(both) == 4
+        by_sex = audits.by_group(chosen, by="sex", epsilon=0.5)
+        assert "selection_rate_proxy" not in by_sex
+        with pytest.raises(ValueError, match="ethnicity is known by probabilities"):
+            audits.count_by_group(chosen, by="ethnicity", epsilon=0.5).practice()
+        with pytest.raises(ValueError, match="mean_score is not told by ethnicity"):
+            audits.by_group(likely, by="ethnicity", epsilon=0.5)
+        report, *_ = documented("A signed page")
+        shutil.copyfile(own / "log", own / "service.log")
+        done = fairwall(*report, cwd=own)
+        assert (done.returncode, done.stderr) == (0, "")
+    page = (own / "loans.html").read_text()
+    assert f"ethnicity is known by probabilities; it is known for sure of {golden.sum():,} people" in page
+    assert "Probabilities alone would give wrong rates" in page
 
 
 @pytest.mark.check

@@ -31,7 +31,7 @@ from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.place import is_database, shown
 from compliance.mechanisms import Mechanism
 from compliance.mechanisms.mechanism import candidates
-from compliance.records.groups import OTHER, UNKNOWN
+from compliance.records.groups import UNKNOWN
 from fairwall.errors import NotOneOf, did_you_mean, nearest
 from fairwall.laws.local import LocalPrivacyError
 from fairwall.wire.limits import EPSILON_MIN
@@ -212,8 +212,8 @@ def _probability_problems(data: DataSection) -> Iterator[str]:
         named = [*section.columns.values(), section.golden]
         if name in data.groups or len({*named, *data.groups, data.label, data.id}) != len(named) + len(data.groups) + 2:
             yield f"{key}: must be another attribute than those of data.groups, of columns of its own"
-        if {OTHER, UNKNOWN} & section.columns.keys():
-            yield f'{key}.columns: "{OTHER}" and "{UNKNOWN}" have no probability: name the value that it stands for'
+        if UNKNOWN in section.columns:
+            yield f'{key}.columns: "{UNKNOWN}" has no probability: everybody is of some group'
         if math.prod(map(len, data.attributes.values())) * len(section.columns) > PRODUCTS_MAX:
             yield f"{key}.columns: make too many groups with those of data.groups: list fewer values there or here"
 

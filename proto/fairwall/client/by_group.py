@@ -592,6 +592,8 @@ def count(
     unknown = [name for name in by if name not in allowed.attributes]
     if unknown or not by or len(set(by)) < len(by):
         raise ValueError(f"by must be one or several of {', '.join(allowed.attributes)}, none twice")
+    if "mean_score" in measures and (likely := allowed.golden.keys() & set(by)):
+        raise ValueError(f"mean_score is not told by {', '.join(likely)}, known by probabilities: ask for scoring_rate")
     header = wire.ByGroupHeader(
         request_id=request_id or "",
         deal_id=deal_id,

@@ -758,6 +758,85 @@ def test_everybody_is_in_a_group_also_whom_audits_leave_out(tmp_path: Path, valu
     assert grouped.codes[0, [1, 7]].tolist() == [1, 1]
 
 
+LIKELY = {"race": {"columns": {"w": "p-w", "b": "p-b"}, "golden": "told"}}
+
+
+def with_probabilities(folder: Path, values: Values, *changed: tuple[int, str], golden: int = 100) -> Policy:
+    """A file of 200 people, of whom some are known for sure, but for rows that are changed."""
+    known = (["w", "b"] * 100)[:golden]
+    rows = [f"{'ab'[row % 2]},{row // 2 % 2},0.25,.7500,{known[row] if row < golden else ''}" for row in range(200)]
+    for row, text in changed:
+        rows[row] = text
+    (folder / "loans.csv").write_text("\n".join(["group,repaid,p-w,p-b,told", *rows]) + "\n")
+    values["data"] |= {"minimum_group": 2, "probabilities": LIKELY}
+    return read(written(folder, values))
+
+
+def test_an_attribute_may_be_known_by_probabilities(tmp_path: Path, values: Values) -> None:
+    values["data"]["groups"] = {"group": ["a", "b"]}
+    policy = with_probabilities(tmp_path, values, (150, "a,1,0.3335,0.6668,"))
+    assert {"p-w", "p-b", "told"} <= policy.hidden
+    grouped = load(policy)[2]
+    assert grouped is not None
+    assert grouped.probable is not None
+    assert [(each.name, each.values) for each in grouped.attributes] == [("group", ("a", "b")), ("race", ("w", "b"))]
+    assert grouped.probable.parts[[0, 150]].tolist() == [[256, 768], [341, 683]]
+    assert grouped.codes[1, grouped.probable.golden].tolist() == [0, 1] * 50
+    assert [grouped.golden(name) for name in ("group", "race")] == [0, 100]
+
+
+@pytest.mark.parametrize(
+    ("changed", "golden", "why"),
+    [
+        ((3, "a,1,0.25,0.76,"), 100, "race.columns: .*: row 4 has no probabilities, .* nor have 0 more of 200 rows"),
+        ((3, "a,1,-0.25,1.25,"), 100, "race.columns: .*: row 4 has no probabilities"),
+        ((3, "a,1,,1,"), 100, "race.columns: .*: row 4 has no probabilities"),
+        ((3, "a,1,some,1,"), 100, "race.columns: .*: column 'p-w' has no numbers"),
+        ((3, "a,1,0.5,0.5,x-1"), 100, "race.golden: some rows have a value that is not among its columns' values"),
+        ((0, "a,1,0.5,0.5,"), 100, "race.golden: the value is known of 99 of 200 people; it must be of at least 100"),
+        ((0, "a,1,0.5,0.5,w"), 200, "race.golden: the value is known of 200 of 200 people"),
+    ],
+)
+def test_what_is_no_probability_and_no_golden_sample_is_one_line(
+    tmp_path: Path, values: Values, changed: tuple[int, str], golden: int, why: str
+) -> None:
+    policy = with_probabilities(tmp_path, values, changed, golden=golden)
+    with pytest.raises(PolicyError, match=rf"^data\.probabilities\.{why}") as caught:
+        load(policy)
+    for secret in ("0.76", "1.25", "some ,", "x-1"):
+        assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
+        ({"threshold": 0.5}, "race.threshold: nobody is put in the likeliest group: .* overstates gaps"),
+        ({"cut": 0.5}, "race.cut: unknown key"),
+        ({"columns": {"w": "p-w"}}, "race.columns: must"),
+        ({"columns": {"w": "p-w", "b": "p-w"}}, "race: must be another attribute"),
+        ({"columns": {"w": "p-w", "b": "repaid"}}, "race: must be another attribute"),
+        ({"columns": {"w": "p-w", "unknown": "p-b"}}, 'race.columns: "unknown" has no probability'),
+        ({"columns": {str(each): f"p-{each}" for each in range(32)}}, ""),
+        ({"columns": {str(each): f"p-{each}" for each in range(33)}}, "race.columns: must"),
+    ],
+)
+def test_thresholds_are_refused_with_the_reason(tmp_path: Path, values: Values, section: Values, why: str) -> None:
+    values["data"]["probabilities"] = {"race": LIKELY["race"] | section}
+    if why:
+        assert re.match(f"data.probabilities.{why}", refused(tmp_path, values))
+        return
+    read(written(tmp_path, values))
+    values["data"]["groups"] = {"group": ["a", "b"]}
+    assert refused(tmp_path, values).startswith("data.probabilities.race.columns: make too many groups")
+
+
+def test_a_golden_sample_is_needed_and_one_attribute_alone_has_probabilities(tmp_path: Path, values: Values) -> None:
+    values["data"]["probabilities"] = {"race": {"columns": LIKELY["race"]["columns"]}}
+    assert refused(tmp_path, values) == "data.probabilities.race.golden: is missing"
+    values["data"]["probabilities"] = {"race": LIKELY["race"], "age": LIKELY["race"]}
+    assert refused(tmp_path, values).startswith("data.probabilities: must have at most 1 item")
+
+
 def test_what_is_imputed_must_occur(tmp_path: Path, values: Values) -> None:
     with pytest.raises(DataError, match="column 'group' has no value 'c'; its values are"):
         load(with_rows(tmp_path, values, rows_of(**LACKING), impute={"group": "c", "repaid": "0"}))
