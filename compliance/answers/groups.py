@@ -337,9 +337,11 @@ def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np
     """
     counted = [each for each in header.measures if each != wire.MEASURE_MEAN_SCORE]
     share, n = 0.5 if len(counted) < len(header.measures) else 1.0, len(people.labels)
-    # Of a golden sample there are fewer people, and whoever knows their probabilities tells them apart by these.
-    of = {people.golden(name): len(each.values) for each in people.attributes if (name := each.name) in header.by}
-    n, cells = next(((golden, values) for golden, values in of.items() if golden), (n, 1))
+    cells = 1
+    for each in people.attributes:
+        if each.name in header.by and (golden := people.golden(each.name)):
+            # These people are fewer, and so may all others be; who knows their probabilities tells them apart by these.
+            n, cells = min(golden, n - golden), len(each.values)
 
     def split_as(split: list[list[int]]) -> _Tables:
         strata = [_strata(people, counted, predictions[models]) for models in split]

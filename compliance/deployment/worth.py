@@ -104,12 +104,15 @@ def _proved(policy: Policy, records: Records) -> float:
 
 
 def _offers(policy: Policy, records: Records) -> list[Offer]:
-    """Say what is sold; nothing by a rule that sells more than epsilons which add up: that is not known here."""
-    if policy.budget.rule != "basic":
+    """Say what is sold; nothing by a rule that sells more than epsilons which add up: that is not known here.
+
+    Nor is what tells a golden sample apart, which is fewer people.
+    """
+    if policy.budget.rule != "basic" or policy.data.probabilities:
         return []
     audited = policy.audit
     batch = (audited.epsilon_min, audited.epsilon_max or math.inf, audited.delta)
-    by_group, queries = bool(policy.data.attributes), audited.queries_max
+    by_group, queries = bool(policy.data.groups), audited.queries_max
     return offers(records, policy.mechanism, queries, batch, policy.limit, by_group=by_group, released=policy.released)
 
 

@@ -105,6 +105,16 @@ class Share:
                 low[group], high[group] = max(found.min() - step, 0.0), min(found.max() + step, 1.0)
         return low, high
 
+    def apart(self, group: int) -> NDArray[np.float64]:
+        """Return minus the correlation of the error of each group's rate with that of one."""
+        if not self.own_laws:
+            return _apart(self.merged, group)
+        errors = self.top_noise - self.estimate * self.bottom_noise
+        errors = errors / np.maximum(np.sqrt(np.square(errors).mean(axis=0)), np.finfo(np.float64).tiny)
+        found = np.asarray(-(errors * errors[:, [group]]).mean(axis=0))
+        found[group] = np.delete(found, group).max(initial=0.0)  # which group is the most favoured one is not known
+        return found
+
 
 def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
     """Join groups of a rate: `groups` numbers the one that each becomes part of, and `count` is how many are left."""
@@ -284,7 +294,7 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
     largest = np.nanmax(rates)
     largest_low, largest_high = simultaneous[chosen].max(), high[chosen].max()
     below, above = rates - low, high - rates
-    difference, apart = largest - rates, _apart(share, int(np.nanargmax(rates)))
+    difference, apart = largest - rates, share.apart(int(np.nanargmax(rates)))
     difference_low = difference - _reach(largest - largest_low, above, apart)
     difference_high = difference + _reach(largest_high - largest, below, apart)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -339,7 +349,7 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
     low, high = (end[among] for end in share.interval())
     all_low, all_high = (end[among] for end in share.interval((1 - LEVEL) / len(among)))
     largest_low, largest_high, smallest_low, smallest_high = all_low.max(), high.max(), low.min(), all_high.min()
-    difference, apart = largest - smallest, _apart(share, int(among[most]))[among[[least]]]
+    difference, apart = largest - smallest, share.apart(int(among[most]))[among[[least]]]
     ends = np.array([smallest])
     ratio_low = _ratio_end(ends, largest, np.array([smallest_low]), largest_high, apart)
     ratio_high = _ratio_end(ends, largest, np.array([min(smallest_high, 1.0)]), largest_low, apart)
@@ -428,18 +438,11 @@ def _ratio(top: NDArray[np.float64], bottom: NDArray[np.float64], everybody: flo
     return np.where(people > 0, hits / np.where(people > 0, people, 1.0), everybody)
 
 
-def _apart(share: Share, group: int) -> NDArray[np.float64]:
+def _apart(merged: NDArray[np.int64], group: int) -> NDArray[np.float64]:
     """Return minus the correlation of each group's noise with that of one: what one has too much all others lack.
 
     Of k numbers that sum up to 0 and are alike, sums of a and of b of them have -sqrt(a b / ((k - a) (k - b))).
     """
-    if share.own_laws:
-        errors = share.top_noise - share.estimate * share.bottom_noise
-        errors = errors / np.maximum(np.sqrt(np.square(errors).mean(axis=0)), np.finfo(np.float64).tiny)
-        found = np.asarray(-(errors * errors[:, [group]]).mean(axis=0))
-        found[group] = np.delete(found, group).max(initial=0.0)  # which group is the most favoured one is not known
-        return found
-    merged = share.merged
     own, k = merged[group], merged.sum()
     apart: NDArray[np.float64] = np.minimum(np.sqrt(merged * own / np.maximum((k - merged) * (k - own), 1)), 1.0)
     return apart
