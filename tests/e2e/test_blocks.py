@@ -39,7 +39,11 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/conformance.md", "sh"): f"{LINES} test_conformance.py::test_our_own_server_passes_as_the_page_starts_it",
     ("docs/conformance.md", "toml"): f"{HERE}::test_the_check_that_is_shown_is_one",
     ("docs/disclosure.md", "toml"): f"{HERE}::test_the_keys_of_a_game_are_valid",
-    ("docs/groups.md", "python"): "test_serve_groups.py::test_the_documented_notebooks_run",
+    (
+        "docs/groups.md",
+        "python",
+    ): "test_serve_groups.py::test_the_documented_notebooks_run "
+    "test_serve_groups.py::test_the_documented_attribute_that_nobody_holds_is_told_by_probabilities",
     (
         "docs/groups.md",
         "toml",

@@ -117,7 +117,7 @@ def test_the_report_shows_leakage_beside_chance_and_bound(toy: Path) -> None:
 
 def test_the_page_has_all_keys_in_their_order() -> None:
     page = (Path(__file__).parents[2] / "docs" / "groups.md").read_text()
-    _, block = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    *_, block = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     (cell,) = lay_out({"scenario": {"name": "page", "game": "groups"}, **tomllib.loads(block)}, "docs").cells
     assert list(tomllib.loads(block)["groups"]) == list(type(cell.scenario.groups).model_fields)
 

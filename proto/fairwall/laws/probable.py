@@ -94,7 +94,7 @@ def rounded(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
     return whole
 
 
-def margins_of_pairs(groups: int) -> NDArray[np.float64]:
+def _margins(groups: int) -> NDArray[np.float64]:
     """Return what a table's margin has of each pair a <= b, in their order, shape (pairs, groups)."""
     first, second = np.triu_indices(groups)
     found: NDArray[np.float64] = (np.eye(groups)[first] + np.eye(groups)[second]) / 2
@@ -240,8 +240,8 @@ class ProbableTable:
 
     def _expected(self, pairs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up to margins, shape (..., other groups * groups)."""
-        margins = pairs.reshape(*pairs.shape[:-1], -1, len(margins_of_pairs(self.groups)))
-        found: NDArray[np.float64] = UNIT * (margins @ margins_of_pairs(self.groups))
+        margins = pairs.reshape(*pairs.shape[:-1], -1, len(_margins(self.groups)))
+        found: NDArray[np.float64] = UNIT * (margins @ _margins(self.groups))
         return found.reshape(*pairs.shape[:-1], -1)
 
     def _known(self, golden: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1044,11 +1044,14 @@ def everything(tmp_path: Path, values: Values) -> Values:
     """A policy with every key that is a text, beside its files."""
     for name in ("loans.csv", "training.csv"):
         shutil.copyfile(EXAMPLE / name, tmp_path / name)
+    head, *rows = (tmp_path / "loans.csv").read_text().splitlines()
+    rows = [f"{row},0.25,0.75,{'w' * (place % 2)}" for place, row in enumerate(rows)]
+    (tmp_path / "loans.csv").write_text("\n".join([f"{head},p-w,p-b,told", *rows]) + "\n")
     groups = {"years_employed": ["1", "other"]}
     release = {"source": "training.csv", "protocol": "grr", "epsilon": 1.0, "name": "sold", "split": "uniform"}
     values["deployment"]["telemetry"] = "http://127.0.0.1:4318"
     values["data"] |= {"name": "own", "impute": {"repaid": "0"}, "id": "id", "public": ["income"], "groups": groups}
-    values["data"]["missing"] = "refuse"
+    values["data"] |= {"missing": "refuse", "probabilities": LIKELY}
     values["audit"] |= {"bounding": "none", "precision": "float64", "promise": "likely"}
     values["budget"]["rule"] = "basic"
     values["release"] = release | {"columns": {"group": ["a", "b"]}}
