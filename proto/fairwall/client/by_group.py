@@ -407,19 +407,12 @@ class ByGroup:
             for model in each.models
         }
 
-    @cached_property
-    def _found(self) -> dict[tuple[str, int, tuple[str, ...]], Proxied]:
-        return {}
-
     def _proxied(self, measure: str, model: int, joined: Joined) -> Proxied:
         """Give a measure of groups that are known by probabilities."""
-        key = measure, model, joined.over
-        if key not in self._found:
-            (of,) = (each for each in self.release.tables if model in each.models)
-            row = self._row(of, measure, model)
-            found = self._probable_tables[model].proxied(_numbers(of.base)[row] == 1, _numbers(of.hits)[row] == 1)
-            self._found[key] = self._arranged(found, joined.over, joined.groups, len(joined.values))
-        return self._found[key]
+        (of,) = (each for each in self.release.tables if model in each.models)
+        row = self._row(of, measure, model)
+        found = self._probable_tables[model].proxied(_numbers(of.base)[row] == 1, _numbers(of.hits)[row] == 1)
+        return self._arranged(found, joined.over, joined.groups, len(joined.values))
 
     def _arranged(self, found: Proxied, over: Sequence[str], groups: NDArray[np.intp], count: int) -> Proxied:
         joined = found.joined(groups[self._order], count)

@@ -199,9 +199,9 @@ def test_without_noise_rates_are_the_difference_estimator_and_parts_its_variance
             (chosen - x[0] / x[1]) * (sure - likely)[:, race]
         )[its & golden]
         total = 1.96 * math.sqrt(n * (n - m) / m * square / m) / x[1]
-        assert math.hypot(record["selection_rate_sampling"], record["selection_rate_proxy"]) == pytest.approx(
-            total, rel=0.1
-        )
+        sampling, proxy = (record[f"selection_rate_{part}"] for part in ("sampling", "proxy"))
+        assert math.hypot(sampling, proxy) == pytest.approx(total, rel=0.1)
+        assert sampling == pytest.approx(math.sqrt(m / (n - m)) * proxy, rel=0.1)
     by_sex = {record["sex"]: record for record in counts.records(("sex",))}
     assert by_sex["f"]["selection_rate"] == pytest.approx(chosen[sex == 0].mean()), "which is known"
     assert by_sex["f"]["selection_rate_proxy"] == pytest.approx(0, abs=1e-6)
