@@ -106,6 +106,11 @@ def _page_table(law: _Told, rows: Sequence[tuple[tuple[str, ...], _Table | None]
     if law["tables"]:
         categories = {_columns(law, table["by"]): table["categories"] for table in law["tables"]}
         columns.append(Column("categories", [categories[by] for by, _ in rows], numeric=False, wraps=True))
+    if likely := {found for one in tables if one and (found := rates.likely(one.request, one.over))}:
+        notes.append(
+            f"Known by probabilities, set right by a golden sample: {', '.join(sorted(likely))}. "
+            "The preset does not say whether the rule takes such figures."
+        )
     return PageTable(columns, notes, links=[one.place if one else "" for one in tables])
 
 

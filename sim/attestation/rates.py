@@ -231,11 +231,17 @@ def _left_out(request: _Told, rows: Sequence[_Told]) -> list[str]:
     return [f"Not compared: {'; '.join(names)}. People of whom something is unknown are not{small}."]
 
 
+def likely(request: _Told, over: Sequence[str]) -> str | None:
+    """Name the attribute of a table that is known by probabilities; None where all are known."""
+    attribute: str | None = request.get("byProbabilities", {}).get("attribute")
+    return attribute if attribute in over else None
+
+
 def _by_probabilities(request: _Told, over: Sequence[str], rows: Sequence[_Told]) -> list[str]:
     """Say that nobody holds an attribute, and whether what is known of a sample speaks against its probabilities."""
-    known = request.get("byProbabilities")
-    if known is None or known["attribute"] not in over:
+    if likely(request, over) is None:
         return []
+    known = request["byProbabilities"]
     tested = [row["proxy_p_value"] for row in rows if row["proxy_p_value"] is not None]
     broken = min(tested, default=1.0) < 1 - LEVEL
     return [

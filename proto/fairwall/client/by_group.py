@@ -400,12 +400,16 @@ class ByGroup:
     @cached_property
     def _probable_tables(self) -> dict[int, ProbableTable]:
         """As `_tables`, where an attribute is known by probabilities."""
-        values = len(self.release.by[self.by.index(str(self.probable))].values)
-        return {
+        values, groups = len(self.release.by[self.by.index(str(self.probable))].values), len(self.groups)
+        found = {
             model: ProbableTable(_numbers(each.counts), _numbers(each.golden), each.rate, values)
             for each in self.release.tables
             for model in each.models
         }
+        columns = {(2 * each.others.shape[1], each.golden.shape[1]) for each in found.values()}
+        if columns != {(groups * (values + 1), groups * values)}:
+            raise arrays.ArrayError("tables of probabilities are of other groups than the release says")
+        return found
 
     def _proxied(self, measure: str, model: int, joined: Joined) -> Proxied:
         """Give a measure of groups that are known by probabilities."""

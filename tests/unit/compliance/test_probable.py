@@ -29,7 +29,7 @@ from fairwall.laws.exposure import Limit
 from fairwall.laws.group_tables import Share
 from fairwall.laws.probable import GRID, rate_of, rounded
 from fairwall.laws.shares import Shares
-from fairwall.rpc.arrays import from_message
+from fairwall.rpc.arrays import ArrayError, from_message
 from tests.silent_noise import SILENT
 from tests.unit.compliance.test_groups import header
 
@@ -224,6 +224,14 @@ def test_what_needs_counts_of_people_is_refused() -> None:
     for ask in (counts.practice, counts.however_filled):
         with pytest.raises(ValueError, match="needs counts of people, and race is known by probabilities"):
             ask()
+
+
+def test_tables_of_other_groups_than_a_release_says_are_none() -> None:
+    release = asked(people_of([[GRID, 0], [0, GRID]], [0, 1], [True, False]), [1, 0], math.inf).release
+    release.by[0].values.append("another")
+    release.groups = 3
+    with pytest.raises(ArrayError, match="of other groups than the release says"):
+        ByGroup.read(release, epsilon_charged=1.0, epsilon_remaining=0.0, epsilon_remaining_now=0.0).records()
 
 
 # What it holds --------------------------------------------------------------------------------------------------------

@@ -92,6 +92,15 @@ def test_what_is_missing_is_named_with_the_call_that_makes_it(tmp_path: Path) ->
     assert text(account(laws, scores)) == nothing, "nor are another measure's"
 
 
+def test_what_is_known_by_probabilities_is_named(tmp_path: Path) -> None:
+    bought = request(RACE_AND_SEX, (0.9, 0.8, 1.0)) | {"byProbabilities": {"attribute": "race", "golden": 200}}
+    for told, there in ((bought, True), (request(("sex",), (0.9, 0.8, 1.0)), False)):
+        main, *_ = law.sections(account(stated(tmp_path, "eeoc-four-fifths"), told))
+        assert main.table is not None
+        note = "Known by probabilities, set right by a golden sample: race."
+        assert any(each.startswith(note) for each in main.table.notes) == there
+
+
 def test_several_models_are_judged_one_by_one(tmp_path: Path) -> None:
     bought = request(("sex",), (0.9, 0.85, 1.0), models=3)
     bought["worst"][1] |= {"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
