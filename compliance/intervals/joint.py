@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
 from fairwall.laws.batch import Stratum
+from fairwall.laws.bounding import metric_range
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.posterior import SHARE, Seen, posterior
@@ -49,5 +50,5 @@ def draws_of_answers(
     per_gap = -stratum.people * SHARE * (1 - SHARE)
     told = per_gap * (low + high) / 2
     seen = Seen(told, np.zeros(len(told)), stratum.gram, stratum.gram, (per_gap * deviations) ** 2)
-    drawn: NDArray[np.float64] = posterior(stratum.gram, seen, SHARE, stratum.people).draws(count, generator) / per_gap
-    return drawn
+    drawn = posterior(stratum.gram, seen, SHARE, stratum.people).draws(count, generator) / per_gap
+    return np.clip(drawn, *metric_range(metric))

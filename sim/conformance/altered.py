@@ -21,7 +21,7 @@ from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import Words
 from sim.conformance.world import World
 
-_REFUSED = ("REQUEST_ID_REUSED", "PREDICTIONS_SHAPE", "QUERIES_OUT_OF_RANGE")
+_REFUSED = ("REQUEST_ID_REUSED", "REQUEST_MALFORMED", "PREDICTIONS_SHAPE", "QUERIES_OUT_OF_RANGE")
 """What becomes of a request whose id was used for another one, or that is none any more."""
 
 

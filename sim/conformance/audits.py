@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditModelsRequest, AuditRequest, Candidates
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1.metric_pb2 import Metric
@@ -25,6 +27,9 @@ AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
 
 
 _DRAWS_MIN, _INSIDE = 100, 0.5
+
+Ends: TypeAlias = tuple[NDArray[np.float64], ...]
+"""The low and the high ends of intervals."""
 
 
 class Searched(Words):
@@ -100,7 +105,7 @@ class Audit(Predicted):
         if answer.by != header.by:
             raise Violation(f"an answer is by the column {answer.by!r}, and {header.by!r} was asked for")
         told.require_written_down(gaps, about)
-        self._check_draws(answer, models, ends[1])
+        self._check_draws(answer, models, ends[1], metric, about.mechanism)
         for low, high in ends:
             told.require_ends_written_down(low, high, about, metric)
         if people is None:
@@ -129,8 +134,11 @@ class Audit(Predicted):
         # Not seeded: what is tested must not be able to tell it in advance.
         return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
 
-    def _check_draws(self, answer: Any, models: int, likely: tuple[NDArray[np.float64], ...]) -> None:
-        """Demand draws of all gaps where there are candidates, as many of each, and mostly where gaps are likely."""
+    def _check_draws(self, answer: Any, models: int, likely: Ends, metric: str, mechanism: str) -> None:
+        """Demand draws of all gaps where there are candidates: as many of each, and where gaps can be.
+
+        Of a posterior's answers most draws lie where gaps are likely to; of others a prior moves them away from there.
+        """
         if answer.HasField("draws") != (self.candidates is not None):
             raise Violation("draws are told if and only if models are candidates")
         if self.candidates is None:
@@ -141,13 +149,17 @@ class Audit(Predicted):
             raise Violation(f"draws: {error}") from None
         if draws.dtype != np.float32 or draws.ndim != 2 or draws.shape[1] != models or len(draws) < _DRAWS_MIN:
             raise Violation(f"draws must be float32, {_DRAWS_MIN} and more of {models} models, and are {draws.shape}")
-        if np.isnan(draws).any() and not np.isnan(draws).all():
-            raise Violation("draws must be of all models or of none")
-        low, high = likely
         gaps = draws.astype(np.float64)
-        inside = ((gaps >= low) & (gaps <= high)).mean(axis=0)[~np.isnan(low)]
-        if not np.isnan(draws).any() and (inside < _INSIDE).any():
-            raise Violation(f"of draws of a gap {inside.min():.0%} lie where it is likely to, of 95%")
+        if np.isnan(gaps).all():
+            return
+        least, most = metric_range(metric)
+        if not ((least <= gaps) & (gaps <= most)).all():
+            raise Violation("draws must be of all models or of none, and in the metric's range")
+        law = MECHANISM_LAWS[mechanism].interval
+        if law is not None and law.is_posterior:
+            inside = ((likely[0] <= gaps) & (gaps <= likely[1])).mean(axis=0)
+            if (inside < _INSIDE).any():
+                raise Violation(f"of draws of a gap {inside.min():.0%} lie where it is likely to, of 95%")
 
     def _check_probability(self, answer: Any, models: int) -> None:
         if answer.HasField("probability_above") != (self.threshold is not None):

@@ -1,4 +1,4 @@
-"""Draws the gaps of candidates as those of others, and somewhere else."""
+"""Draws the gaps of candidates in another order than theirs."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ honest = audits._draws
 
 
 def drawn(*asked):
-    return np.roll(honest(*asked), 1, axis=1) + 1
+    return np.roll(honest(*asked), 1, axis=1)
 
 
 audits._draws = drawn
