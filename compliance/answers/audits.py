@@ -209,7 +209,7 @@ class Case:
         A function of what is stored and of public numbers, the batch's predictions among them: it costs nothing and is
         the same each time.
         """
-        _, _, _, low, high = _stored(entry).numbers
+        _, _, _, low, high = _numbers(entry)
         asked = entry.request
         stratum = self._question(asked.metric, predictions).asked.strata[0]
         values: Iterable[NDArray[np.float64] | tuple[int, float]]
@@ -276,13 +276,13 @@ def game_case(
 
 def values_of(entry: Entry) -> NDArray[np.float64]:
     """Read the answers of a batch, shape (models,)."""
-    values: NDArray[np.float64] = _stored(entry).numbers[0]
+    values: NDArray[np.float64] = _numbers(entry)[0]
     return values
 
 
 def intervals_of(entry: Entry) -> tuple[Ends, Ends]:
     """Read the intervals of a batch's answers, guaranteed and likely, within the metric's range; NaN for none."""
-    _, low, high, likely_low, likely_high = _stored(entry).numbers
+    _, low, high, likely_low, likely_high = _numbers(entry)
     metric = entry.request.metric
     return within_range(low, high, metric), within_range(likely_low, likely_high, metric)
 
@@ -320,27 +320,28 @@ It has the column too. Draws follow the numbers.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class _Stored:
-    """An answer as the ledger has it: five numbers of each model, shape (5, m), and what stands around them."""
+@dataclass(frozen=True)
+class _Head:
+    """What stands before an answer's numbers, and where these begin."""
 
-    numbers: NDArray[np.float64]
+    begins: int = 0
     column: str = ""
     candidates: Candidates | None = None
-    draws: NDArray[np.float32] | None = None
 
 
 def column_of(entry: Entry) -> str:
     """Read by which protected column the gaps are; empty where there is one alone, and for what are no gaps."""
-    return _stored(entry).column if entry.request.metric in METRICS else ""
+    return _head(entry).column if entry.request.metric in METRICS else ""
 
 
 def search_of(entry: Entry) -> Found | None:
     """Read what a search has found; None where nothing was searched for."""
-    stored = _stored(entry)
-    if stored.candidates is None or stored.draws is None:
+    head = _head(entry)
+    if head.candidates is None:
         return None
-    return Found(entry.request.metric, stored.candidates, stored.draws)
+    models = len(head.candidates.names)
+    draws = np.frombuffer(entry.reply.answer, "<f4", offset=head.begins + 8 * 5 * models).reshape(-1, models)
+    return Found(entry.request.metric, head.candidates, draws)
 
 
 def _draws(question: Question, name: str, release: Release, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -370,28 +371,29 @@ def _encode_answer(
     return begins + np.stack([release.values, *itertools.chain(*ends_of(release))]).astype("<f8").tobytes() + ends
 
 
-def _stored(entry: Entry) -> _Stored:
-    """Read an answer: the numbers are the gaps, and the ends of their intervals, guaranteed and likely."""
+def _head(entry: Entry) -> _Head:
     stored = entry.reply.answer
     if not len(stored) % 8:
-        # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
-        values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
-        unknown = np.full(values.shape, np.nan)
-        return _Stored(np.stack([values, unknown, unknown, low, high]))
-    if stored[:1] != _SEARCH:
-        begins = 1 + 8 * stored[1] if stored[:1] == _NAMED else len(_ROWS)
-        numbers = np.frombuffer(stored, dtype="<f8", offset=begins).reshape(5, -1)
-        return _Stored(numbers, stored[2:begins].rstrip(b"\0").decode())
-    begins = 9 + 8 * int.from_bytes(stored[1:9], "little")
-    told = json.loads(stored[9:begins])
-    names, utilities, *others = told["candidates"].values()
-    models = len(names)
-    return _Stored(
-        np.frombuffer(stored, "<f8", 5 * models, begins).reshape(5, -1),
-        told["by"],
-        Candidates(tuple(names), tuple(utilities), *others),
-        np.frombuffer(stored, "<f4", offset=begins + 40 * models).reshape(-1, models),
-    )
+        return _Head()
+    if stored[:1] == _SEARCH:
+        begins = 9 + 8 * int.from_bytes(stored[1:9], "little")
+        told = json.loads(stored[9:begins])
+        names, utilities, *others = told["candidates"].values()
+        return _Head(begins, told["by"], Candidates(tuple(names), tuple(utilities), *others))
+    begins = 1 + 8 * stored[1] if stored[:1] == _NAMED else len(_ROWS)
+    return _Head(begins, stored[2:begins].rstrip(b"\0").decode())
+
+
+def _numbers(entry: Entry) -> NDArray[np.float64]:
+    """Return answers and the ends of their intervals, guaranteed and likely, shape (5, m)."""
+    stored, head = entry.reply.answer, _head(entry)
+    if head.begins:
+        count = -1 if head.candidates is None else 5 * len(head.candidates.names)
+        return np.frombuffer(stored, "<f8", count, head.begins).reshape(5, -1)
+    # Of answers from before there were two intervals nobody knows which mechanisms' were guaranteed.
+    values, low, high = np.frombuffer(stored, dtype="<f8").reshape(3, -1)
+    unknown = np.full(values.shape, np.nan)
+    return np.stack([values, unknown, unknown, low, high])
 
 
 def _encode(facts: Facts, under: bytes = b"") -> bytes:

@@ -191,15 +191,16 @@ def found_in(metric: str, question: Question, seed: int, epsilon: float) -> Foun
 @pytest.mark.check
 @pytest.mark.timeout(900)
 def test_what_is_said_of_the_chosen_one_holds() -> None:
-    """In 500 worlds: 94 to 98% of chosen candidates' gaps lie within, and P(better) is as often so.
+    """In 200 worlds: at least 94% of chosen candidates' gaps lie within, and P(better) is as often so.
 
-    By chance alone, of 500 at 96%, 93.0 or 98.9% are seen in one of 1,000 runs; of 500 at P, 6.7 points more or less.
+    By chance alone, of 200 at 96%, 91.5% and less are seen in one of 1,000 runs, and of 120 at P, 15 points more or less.
+    How wide intervals are for that, `benchmarks/alternatives.py` tells.
     """
     ways: dict[str, list[bool]] = {"least": [], "least answer": [], "any": []}
     told, so = list[float](), list[bool]()
-    for seed in range(500):
+    for seed in range(200):
         rng = np.random.default_rng((8, seed))
-        people, epsilon = int(rng.choice((300, 1000))), float(rng.choice((0.5, 1.0, 3.0)))
+        people, epsilon = int(rng.choice((300, 600))), float(rng.choice((0.5, 1.0, 3.0)))
         question = asking(models=20, people=people, seed=seed, gap=float(rng.normal(0, 0.5)))
         found, exact = found_in("sp", question, seed, epsilon), question.gaps()
         low, high = found.ends
@@ -215,26 +216,29 @@ def test_what_is_said_of_the_chosen_one_holds() -> None:
         told += found.better(baseline)[compared].tolist()
         so += (np.abs(exact[compared]) < np.abs(exact[baseline])).tolist()
     for way, inside in ways.items():
-        assert 0.93 < np.mean(inside) < 0.989, way
+        assert np.mean(inside) > 0.915, way
     bins = np.minimum((5 * np.array(told)).astype(np.intp), 4)
     for each in range(5):
         of_bin = bins == each
-        assert abs(np.mean(np.array(so)[of_bin]) - np.mean(np.array(told)[of_bin])) < 0.067
+        assert abs(np.mean(np.array(so)[of_bin]) - np.mean(np.array(told)[of_bin])) < 0.15
 
 
 @pytest.mark.check
 def test_rounds_find_a_better_one() -> None:
-    """Of 40 worlds each, with 60 candidates: what is chosen is nearer to the best than after one round."""
+    """In 30 worlds of 60 candidates that are all useful enough: nearer to the best one than after a single round."""
     off = {rounds: list[float]() for rounds in (True, False)}
-    for seed in range(40):
-        question = asking(models=60, people=1500, seed=seed, gap=0.6)
-        exact = np.abs(question.gaps())
-        enough = candidates(60, seed=seed).enough()
+    for seed in range(30):
+        rng = np.random.default_rng((60, seed))
+        common, own = rng.normal(size=1500), rng.normal(size=(60, 1500))
+        groups = (rng.random(1500) < 1 / (1 + np.exp(-0.8 - 0.3 * common))).astype(np.uint8)
+        decisions = (common + 0.5 * own > rng.normal(0, 0.3, (60, 1))).astype(np.float64)
+        records, told = Records(np.zeros(1500, np.uint8), groups, ("sp",)), candidates(60, at_least=0.0)
+        exact = np.abs(Question("sp", decisions, records).gaps())
         for rounds in off:
-            asked = question if rounds else replace(question, candidates=None)
-            rng = np.random.default_rng((seed, 9))
-            release = CellsMechanism().release(asked, NO_FACTS, 1.0, 0.0, Seeded(rng))
+            question = Question("sp", decisions, records, candidates=told if rounds else None)
+            drawing = np.random.default_rng((seed, 9))
+            release = CellsMechanism().release(question, NO_FACTS, 1.0, 0.0, Seeded(drawing))
             assert release.joint is not None
-            found = Found("sp", candidates(60, seed=seed), release.joint(DRAWS, rng))
-            off[rounds].append(float(exact[found.least()] - exact[enough].min()))
-    assert np.mean(off[True]) < 0.85 * np.mean(off[False])
+            found = Found("sp", told, release.joint(DRAWS, drawing))
+            off[rounds].append(float(exact[found.least()] - exact.min()))
+    assert np.mean(off[True]) < 0.75 * np.mean(off[False])
