@@ -193,7 +193,7 @@ def found_in(metric: str, question: Question, seed: int, epsilon: float) -> Foun
 def test_what_is_said_of_the_chosen_one_holds() -> None:
     """In 200 worlds: at least 94% of chosen candidates' gaps lie within, and P(better) is as often so.
 
-    By chance alone, of 200 at 96%, 91.5% and less are seen in one of 1,000 runs, and of 120 at P, 15 points more or less.
+    By chance alone, of 200 at 96%, 91.5% and less are seen once in 1,000 runs, and of 120 at P, 15 points more or less.
     How wide intervals are for that, `benchmarks/alternatives.py` tells.
     """
     ways: dict[str, list[bool]] = {"least": [], "least answer": [], "any": []}
@@ -225,9 +225,9 @@ def test_what_is_said_of_the_chosen_one_holds() -> None:
 
 @pytest.mark.check
 def test_rounds_find_a_better_one() -> None:
-    """In 30 worlds of 60 candidates that are all useful enough: nearer to the best one than after a single round."""
+    """In 80 worlds of 60 candidates that are all useful enough: nearer to the best one than after a single round."""
     off = {rounds: list[float]() for rounds in (True, False)}
-    for seed in range(30):
+    for seed in range(80):
         rng = np.random.default_rng((60, seed))
         common, own = rng.normal(size=1500), rng.normal(size=(60, 1500))
         groups = (rng.random(1500) < 1 / (1 + np.exp(-0.8 - 0.3 * common))).astype(np.uint8)
@@ -241,4 +241,4 @@ def test_rounds_find_a_better_one() -> None:
             assert release.joint is not None
             found = Found("sp", told, release.joint(DRAWS, drawing))
             off[rounds].append(float(exact[found.least()] - exact.min()))
-    assert np.mean(off[True]) < 0.75 * np.mean(off[False])
+    assert np.mean(off[True]) < 0.9 * np.mean(off[False])
