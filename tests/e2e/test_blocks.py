@@ -34,6 +34,8 @@ CLAIMS: dict[tuple[str, str], str] = {
         "sim/datasets/README.md",
         "",
     ): "../unit/sim/test_datasets.py::test_a_shipped_table_is_the_one_the_readme_describes",
+    ("docs/citing.md", "bibtex"): "test_figures.py::test_what_is_cited_is_this_version_and_the_papers_that_are_checked",
+    ("docs/alternatives.md", "python"): "test_serve_search.py::PROGRAM",
     ("docs/papers.md", "toml"): "test_papers.py::test_a_third_partys_paper_is_played_judged_and_checked",
     ("docs/confinement.md", "toml"): f"{HERE}::test_the_layers_that_are_demanded_are_layers",
     ("docs/conformance.md", "sh"): f"{LINES} test_conformance.py::test_our_own_server_passes_as_the_page_starts_it",

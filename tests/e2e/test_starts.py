@@ -129,6 +129,19 @@ def twice(folder: Path) -> None:
     path.write_text(deployment + "\n".join(parts))
 
 
+def likely(known: str, count: int) -> Callable[[Path], None]:
+    """Have an attribute by probabilities, of which a value is known of so many people."""
+
+    def change(folder: Path) -> None:
+        header, *rows = (folder / "people.csv").read_text().splitlines()
+        told = (f"{row},0.5,0.5,{known if number < count else ''}" for number, row in enumerate(rows))
+        (folder / "people.csv").write_text("\n".join([f"{header},p,q,known", *told, ""]))
+        section = '[data.probabilities.kind]\ncolumns = { a = "p", b = "q" }\ngolden = "known"\n[audit]'
+        replace("[audit]", section)(folder)
+
+    return change
+
+
 @dataclass(frozen=True)
 class Case:
     """What is wrong, with a ledger that is begun or not, and what is said of it."""
@@ -197,6 +210,8 @@ CASES = {
     "nobody that a metric looks at": Case(
         both(replace('["sp"]', '["eo"]'), people(*["a,0", "b,0", "a,1"] * 9)), "audit.metrics: "
     ),
+    "a golden value that is not listed": Case(likely("c", 50), ".golden: some rows have a value that is not among"),
+    "a golden sample of few": Case(likely("a", 50), "kind.golden: the value is known of 50 of 60 people"),
     "a group that is not listed": Case(replace("[audit]", GROUP), "data.groups.group: some rows have a value"),
     "no file of a release": Case(replace("[budget]", f'{RELEASED}group = ["a", "b"]\n[budget]'), "release.source: "),
     "a release in another order": Case(

@@ -38,7 +38,12 @@ def said(page: str) -> str:
 
 @pytest.mark.usefixtures("rendered")
 @pytest.mark.parametrize(
-    "name", ["demo", "conceal-adult-100", pytest.param("conceal-attacked", marks=pytest.mark.check)]
+    "name",
+    [
+        "demo",
+        pytest.param("conceal-adult-100", marks=pytest.mark.check),
+        pytest.param("conceal-attacked", marks=pytest.mark.check),
+    ],
 )
 def test_pages_and_terminals_of_the_reveal_game_say_it_right(name: str, tmp_path: Path) -> None:
     sweep = read(name, ["scenario.trials=5", "compliance.epsilon=[1000.0, 25000.0, inf]"])
@@ -55,6 +60,7 @@ def test_pages_and_terminals_of_the_reveal_game_say_it_right(name: str, tmp_path
     assert "counting both groups equally" in page
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", test_verdict_cards.RUNS)
 def test_pages_of_every_game_say_it_right(name: str, tmp_path: Path) -> None:
     run = test_verdict_cards.RUNS[name](6)
