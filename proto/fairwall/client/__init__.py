@@ -5,6 +5,7 @@ from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.sanitised import Released, ReleaseTerms
+from fairwall.client.search import Search
 
 __all__ = [
     "Answer",
@@ -19,5 +20,6 @@ __all__ = [
     "ReleaseTerms",
     "Released",
     "RowsNotCompared",
+    "Search",
     "Terms",
 ]
