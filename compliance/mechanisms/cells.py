@@ -103,9 +103,9 @@ def _search(
 ) -> dict[str, NDArray[np.float64]]:
     """Buy cells: of candidates in rounds, for fewer each time, unless what a batch gives away is limited."""
     candidates, bought = question.candidates, dict[str, NDArray[np.float64]]()
-    left = [] if candidates is None or limit.accuracy < one_person(epsilon) else [
-        each for each in _LEFT if each < question.queries
-    ]  # fmt: skip
+    left = [each for each in _LEFT if each < question.queries]
+    if candidates is None or limit.accuracy < one_person(epsilon):
+        left = []
     part = epsilon if not left else math.nextafter(epsilon / (len(left) + 1), 0.0)
     among = question
     for count in (*left, 0):
