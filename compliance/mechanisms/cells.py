@@ -58,7 +58,7 @@ from fairwall.laws.purchases import (
 )
 from fairwall.laws.residuals import STEPS
 
-_LEFT = (12, 5)
+_LEFT = (8, 2)
 """How many candidates are left after a round."""
 
 _SEED = 2053
