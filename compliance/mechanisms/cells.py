@@ -19,8 +19,9 @@ noisy counts.
 first buys cells for all of them, and each later one for fewer, which are useful enough and, by what was released so
 far, expected to have the least disparity. Each round is epsilon / 3-private given those before, and so all of them are
 epsilon-private. All candidates are answered from all rounds; those that are left in the end are known best, as cells
-serve few models better than many. Of 100 classifiers of 3,000 people at epsilon 1 the one that was chosen was
-within 0.01 of the best in 93 to 95 of 100 draws with three rounds, in 87 to 90 with two and in 78 with one.
+serve few models better than many. Of 100 classifiers of 3,000 people at epsilon 1, by sex, the one that was chosen was
+within 0.01 of the best in 91 of 100 draws; after one round in 78%. With rounds for twelve and five it was in 92, and
+its interval 1.7 times as wide (`benchmarks/alternatives.py`).
 
 **Intervals** are those of `compliance.mechanisms.posterior_answers`.
 """
