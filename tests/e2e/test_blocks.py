@@ -211,7 +211,7 @@ def test_a_mechanism_is_audited(words: list[str], tmp_path: Path) -> None:
 @pytest.mark.check
 def test_a_run_is_verified_and_sealed(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(command.SMALL)
-    verify, seal, check = commands("docs/runs.md", "sh")
+    verify, seal, check, *_ = commands("docs/runs.md", "sh")
     command.played(tmp_path, "small.toml").rename(tmp_path / verify[1])
     for words in (verify, seal, check):
         done = command.fairwall(*words, cwd=tmp_path)

@@ -38,6 +38,9 @@ def once(audits: AuditClient) -> Any:
 
 CALLS: dict[str, Callable[[AuditClient], Any]] = {
     "ask": once,
+    "search": lambda audits: audits.search(
+        {"a": DECISIONS, "b": ~DECISIONS}, "sp", 0.5, utility={"a": 0.7, "b": 0.6}, baseline="b"
+    ),
     "terms": AuditClient.terms,
     "expected_error": lambda audits: audits.expected_error("eo", 2, 0.5),
     "group_terms": AuditClient.group_terms,

@@ -182,7 +182,7 @@ def _risk(found: Choices) -> Figure:
         "how often an attack is right. By one batch: several tell more."
     )
     panel = Panel(curves, [Level(50.0, "guessing")])
-    y = Axis("right, %; of everybody, both groups equally", low=48, high=102)
+    y = Axis("right, %", low=48, high=102)
     return line_plot("risk", title, caption, _alt(title, known), [[panel]], _EPSILON, [y])
 
 
