@@ -465,8 +465,8 @@ def test_asyncio_gets_the_same_answers_terms_and_refusals(own: Served) -> None:
 
 
 @pytest.mark.check
-def test_asyncio_asks_what_practice_asks(own: Served) -> None:
-    rows = pd.read_csv(own.folder / "loans.csv")
+def test_asyncio_asks_what_practice_asks(grouped: Served) -> None:
+    rows = pd.read_csv(grouped.folder / "loans.csv")
     scores, segments = rows["income"].to_numpy() / 100, rows["years_employed"] > 5
     named = {"ids": rows["id"], "by": "group", "epsilon": 0.1}
     ways: dict[str, dict[str, Any]] = {
@@ -479,15 +479,15 @@ def test_asyncio_asks_what_practice_asks(own: Served) -> None:
         ways[name]["request_id"] = name
 
     async def ask() -> list[Any]:
-        async with AsyncAuditClient(own.address, own.folder / "certificates/developer-alice") as audits:
+        async with AsyncAuditClient(grouped.address, grouped.folder / "certificates/developer-alice") as audits:
             return [await getattr(audits, name)(**asked) for name, asked in ways.items()]
 
     first, again = asyncio.run(ask()), asyncio.run(ask())  # with what is left after all of them
-    with own.client() as audits:
+    with grouped.client() as audits:
         same = [getattr(audits, name)(**asked) for name, asked in ways.items()]
     assert [*map(repr, again)] == [*map(repr, same)]
     assert first[-2:] == again[-2:]
-    assert remaining(own) == pytest.approx(2.7)
+    assert remaining(grouped) == pytest.approx(2.7)
 
 
 @pytest.mark.check
