@@ -234,8 +234,8 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     weighed, log_det = _solved(spread * seen.gram, seen.noise, np.column_stack([cross.T, off]))
     told, values = cross @ weighed[:, :-1], cross @ weighed[:, -1]
     log = -0.5 * (float(off @ weighed[:, -1]) + log_det)
-    # The same for sums without noise; so little of it that nothing is divided by 0.
-    least = np.full(len(off), _NOISE_MIN * float(np.trace(seen.gram)) / max(len(off), 1))
+    # The same for sums without noise; so little of it that nothing is divided by 0, also where all sums are of nothing.
+    least = np.full(len(off), max(_NOISE_MIN * float(np.trace(seen.gram)) / max(len(off), 1), np.finfo(float).tiny))
     exactly, _ = _solved(spread * seen.gram, least, cross.T)
     told_exactly = cross @ exactly
     left = np.diag(squares) - spread * told_exactly[:r, :r]

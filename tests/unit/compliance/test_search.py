@@ -151,6 +151,22 @@ def test_other_mechanisms_draw_around_their_answers(name: str) -> None:
     assert np.isnan(nothing).all()
 
 
+@pytest.mark.parametrize("name", ["cube", "counts", "randomized-response", "laplace", "cells"])
+def test_models_that_say_the_same_of_everybody_have_no_gap_in_any_draw(name: str) -> None:
+    question = asking(models=3, people=200)
+    for rows in (np.eye(3)[:, :1].repeat(200, 1)[:2], np.vstack([np.ones(200), question.predictions[0]])):
+        asked = replace(question, predictions=rows, candidates=candidates(2, at_least=0.0))
+        release = MECHANISMS[name].release(asked, NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(3)))
+        generator = np.random.default_rng(0)
+        if release.joint is not None:
+            drawn = release.joint(40, generator)
+        else:
+            drawn = draws_of_answers("sp", name, asked.asked.strata[0], ends_of(release)[0], 40, generator)
+        constant = np.ptp(rows, axis=1) == 0
+        assert np.abs(drawn[:, constant]).max() < 1e-9
+        assert np.isfinite(drawn).all()
+
+
 def test_exact_answers_are_drawn_as_they_are() -> None:
     question = asking(models=3)
     exact = question.gaps()
