@@ -114,7 +114,9 @@ def _search(
         if candidates is not None and count:
             _, _, joint = _answer(question, list(purchases({**facts, **bought})))
             found = Found(question.metric, candidates, joint(DRAWS, np.random.default_rng(_SEED)))
-            among = replace(question, predictions=question.predictions[np.sort(found.shortlist(count))])
+            among = replace(
+                question, predictions=question.predictions[np.sort(found.shortlist(count))], candidates=None
+            )
     return bought
 
 

@@ -26,7 +26,7 @@ AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
 
 
-_DRAWS_MIN, _INSIDE = 100, 0.5
+_DRAWS_MIN, _INSIDE, _ROUNDED = 100, 0.5, 1e-4
 
 Ends: TypeAlias = tuple[NDArray[np.float64], ...]
 """The low and the high ends of intervals."""
@@ -105,7 +105,7 @@ class Audit(Predicted):
         if answer.by != header.by:
             raise Violation(f"an answer is by the column {answer.by!r}, and {header.by!r} was asked for")
         told.require_written_down(gaps, about)
-        self._check_draws(answer, models, ends[1], metric, about.mechanism)
+        self._check_draws(answer, asked.predictions, ends[1], metric, about.mechanism)
         for low, high in ends:
             told.require_ends_written_down(low, high, about, metric)
         if people is None:
@@ -134,10 +134,11 @@ class Audit(Predicted):
         # Not seeded: what is tested must not be able to tell it in advance.
         return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
 
-    def _check_draws(self, answer: Any, models: int, likely: Ends, metric: str, mechanism: str) -> None:
+    def _check_draws(self, answer: Any, predictions: NDArray[Any], likely: Ends, metric: str, mechanism: str) -> None:
         """Demand draws of all gaps where there are candidates: as many of each, and where gaps can be.
 
-        Of a posterior's answers most draws lie where gaps are likely to; of others a prior moves them away from there.
+        They are drawn together: models that predict the same have the same gap in each. Of a posterior's answers most
+        draws lie where gaps are likely to; of others a prior moves them away from there.
         """
         if answer.HasField("draws") != (self.candidates is not None):
             raise Violation("draws are told if and only if models are candidates")
@@ -147,6 +148,7 @@ class Audit(Predicted):
             draws = arrays.from_message(answer.draws)
         except arrays.ArrayError as error:
             raise Violation(f"draws: {error}") from None
+        models = len(predictions)
         if draws.dtype != np.float32 or draws.ndim != 2 or draws.shape[1] != models or len(draws) < _DRAWS_MIN:
             raise Violation(f"draws must be float32, {_DRAWS_MIN} and more of {models} models, and are {draws.shape}")
         gaps = draws.astype(np.float64)
@@ -155,6 +157,9 @@ class Audit(Predicted):
         least, most = metric_range(metric)
         if not ((least <= gaps) & (gaps <= most)).all():
             raise Violation("draws must be of all models or of none, and in the metric's range")
+        first = [int(np.flatnonzero((predictions == row).all(axis=1))[0]) for row in predictions]
+        if (np.abs(gaps - gaps[:, first]) > _ROUNDED).any():
+            raise Violation("models that predict the same have other gaps in one draw")
         law = MECHANISM_LAWS[mechanism].interval
         if law is not None and law.is_posterior:
             inside = ((likely[0] <= gaps) & (gaps <= likely[1])).mean(axis=0)

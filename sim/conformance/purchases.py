@@ -237,7 +237,8 @@ class Predicted(Purchase):
     def _first(self, asked: Asked) -> bytes:
         """Write the first message of a call, with fields that the protocol does not have where a case has some."""
         data = asked.header.SerializeToString()
-        for number in range(9, 16) if self.unknown else ():
+        own = asked.header.DESCRIPTOR.fields_by_number
+        for number in (each for each in range(8, 16) if self.unknown and each not in own):
             # A string field that the protocol does not have (audits go on at 16): its tag, its length, its bytes.
             data += bytes([number << 3 | 2, len(self.unknown)]) + self.unknown.encode()
         part: Any = self.PART

@@ -132,7 +132,7 @@ def broken(outcomes: list[Outcome]) -> list[str]:
 
 MORE = frozenset(
     {
-        *("C130", "C131", "C132", "C224", "C410", "C525", "C550", "C551", "C966"),
+        *("C130", "C131", "C132", "C224", "C410", "C525", "C550", "C551", "C966", "C974"),
         *(f"C43{number}" for number in range(5)),
     }
 )

@@ -496,7 +496,19 @@ class Service(grpc.GenericRpcHandler):
             raise Refused("EPSILON_INVALID", epsilon_max=self._epsilon_max)
         if math.isnan(header.threshold):
             raise Refused("REQUEST_MALFORMED")
+        if hasattr(header, "candidates") and header.HasField("candidates"):
+            self._check_candidates(header.candidates, [*header.predictions.shape, 0][0])
         return self._protocol.metrics[header.metric]
+
+    @staticmethod
+    def _check_candidates(told, models):
+        names, numbers = list(told.names), [*told.utilities, told.at_least]
+        if not len(set(names)) == len(names) == len(told.utilities) == models or told.baseline >= models:
+            raise Refused("REQUEST_MALFORMED")
+        if not all(1 <= len(name) <= 100 and name.isprintable() for name in names):
+            raise Refused("REQUEST_MALFORMED")
+        if not all(map(math.isfinite, numbers)) or max(told.utilities) < told.at_least:
+            raise Refused("REQUEST_MALFORMED")
 
     @staticmethod
     def _check(metric, values):
@@ -524,6 +536,10 @@ class Service(grpc.GenericRpcHandler):
                 for row, gap in zip(rows, gaps, strict=True)
             ]
             self._fill(answer.probability_above, above)
+        if header.HasField("candidates"):  # of gaps together it knows nothing
+            answer.draws.header.element_type = 2
+            answer.draws.header.shape.extend([100, len(rows)])
+            answer.draws.data = struct.pack("<f", math.nan) * (100 * len(rows))
         return answer.SerializeToString()
 
     @staticmethod
