@@ -125,10 +125,7 @@ class Answer:
         ImportError
             Without matplotlib.
         """
-        if axes is None:
-            from matplotlib import pyplot
-
-            _, axes = pyplot.subplots(figsize=(6, 1 + 0.25 * len(self.gaps)), layout="constrained")
+        axes = axes_of(axes, 1 + 0.25 * len(self.gaps))
         order = np.argsort(np.abs(self.gaps))[::-1]
         places = np.arange(len(order))
         for (low, high), width in (((self.low, self.high), 1.2), ((self.likely_low, self.likely_high), 4.0)):
@@ -136,8 +133,13 @@ class Answer:
         axes.plot(self.gaps[order], places, "o", color="C0", ms=5)
         axes.axvline(0, color="grey", lw=0.9, ls=":")
         axes.set_yticks(places, [self.models[i] if self.models else str(i) for i in order])
-        axes.set_xlabel(f"gap, {self.metric}" + (f" by {self.by}" if self.by else ""))
+        axes.set_xlabel(f"gap, {self.asked}")
         return axes
+
+    @property
+    def asked(self) -> str:
+        """What was asked for, as in "sp by sex"."""
+        return f"{self.metric} by {self.by}" if self.by else self.metric
 
     def bounds_above(self, threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Bound the probability that the test set's exact gap is above a threshold: promised, as `low` and `high` are.
@@ -160,6 +162,15 @@ class Answer:
 
 
 _ENDS = "low", "high", "likely_low", "likely_high"
+
+
+def axes_of(given: Axes | None, height: float) -> Axes:
+    """Return axes to draw on: those given, or those of a new figure so many inches high."""
+    if given is not None:
+        return given
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(6, height), layout="constrained")[1]
 
 
 def require_pandas(instead: str) -> Any:

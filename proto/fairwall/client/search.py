@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairwall.client.gaps import Answer, require_pandas
+from fairwall.client.gaps import Answer, axes_of, require_pandas
 from fairwall.laws.alternatives import NAME_MAX, Candidates, Found
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Search:
         return frame
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw disparity against utility: each candidate with its interval, the front and its band, and the least.
+        """Draw disparity against utility: each candidate, the front and its band, the baseline and the least.
 
         Parameters
         ----------
@@ -93,10 +93,7 @@ class Search:
         ImportError
             Without matplotlib.
         """
-        if axes is None:
-            from matplotlib import pyplot
-
-            _, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+        axes = axes_of(axes, 4)
         found, utilities = self._found, np.array(self.candidates.utilities)
         front = found.front
         levels = np.unique(utilities)
@@ -116,9 +113,7 @@ class Search:
         axes.axvline(self.candidates.at_least, color="grey", lw=0.9, ls=":")
         axes.set_ylim(bottom=0)
         axes.set_xlabel("utility")
-        axes.set_ylabel(
-            f"expected disparity, {self.answer.metric}" + (f" by {self.answer.by}" if self.answer.by else "")
-        )
+        axes.set_ylabel(f"expected disparity, {self.answer.asked}")
         return axes
 
     def __str__(self) -> str:
