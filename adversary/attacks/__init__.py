@@ -5,18 +5,56 @@ Not built, for the adversary of this game asks a black box and has no weights: m
 and Inf2Guard (Noorbakhsh et al., 2024), which are defences that train against an attacker of that kind.
 """
 
+from dataclasses import replace
+
+import numpy as np
+
 from adversary.attacks.attack import Answers, Attack, Evidence, Form, Guesses
 from adversary.attacks.kl import votes
 from adversary.attacks.meta import by_labels, by_logits
 from adversary.attacks.threshold_test import by_accuracy, by_loss, fixed_rule
+from fairwall.plugins import Plugin, Table
 
-ATTACKS: dict[str, Attack] = {
-    "loss-test": Attack(fixed_rule, needs="labels", shadows=False),
-    "threshold-test": Attack(by_accuracy, needs="labels", shadows=True),
-    "threshold-test-loss": Attack(by_loss, needs="scores", shadows=True),
-    "kl": Attack(votes, needs="scores", shadows=True),
-    "label-meta": Attack(by_labels, needs="labels", shadows=True),
-    "logit-meta": Attack(by_logits, needs="scores", shadows=True),
-}
+
+def _checked(plugin: Plugin, attack: Attack) -> Attack:
+    """See that a plug-in's attack says something of every victim."""
+    plugin.require(isinstance(attack, Attack), "is no Attack")
+
+    def read(evidence: Evidence, answers: Answers) -> Guesses:
+        found, victims = plugin.call(attack.read, evidence, answers), len(answers)
+        plugin.require(isinstance(found, Guesses), "made no Guesses")
+        bits, scores = np.asarray(found.bits), np.asarray(found.scores)
+        plugin.require(
+            bits.shape == (victims,) and np.isin(bits, (0, 1)).all(), f"its bits are not {victims} of 0 or 1"
+        )
+        fits = scores.shape == (victims,) and np.isfinite(scores).all()
+        plugin.require(fits, f"its scores are not {victims} finite numbers")
+        return Guesses(bits.astype(np.uint8), scores.astype(np.float64))
+
+    return replace(attack, read=read)
+
+
+def _elsewhere(_: str) -> Attack:
+    """Stand for a plug-in's attack where it is not run: whether it needs scores or shadows, it says itself."""
+
+    def read(evidence: Evidence, answers: Answers) -> Guesses:
+        raise NotImplementedError
+
+    return Attack(read, needs="labels", shadows=False)
+
+
+ATTACKS: Table[Attack] = Table(
+    "attacks",
+    {
+        "loss-test": Attack(fixed_rule, needs="labels", shadows=False),
+        "threshold-test": Attack(by_accuracy, needs="labels", shadows=True),
+        "threshold-test-loss": Attack(by_loss, needs="scores", shadows=True),
+        "kl": Attack(votes, needs="scores", shadows=True),
+        "label-meta": Attack(by_labels, needs="labels", shadows=True),
+        "logit-meta": Attack(by_logits, needs="scores", shadows=True),
+    },
+    _checked,
+    _elsewhere,
+)
 
 __all__ = ["ATTACKS", "Answers", "Attack", "Evidence", "Form", "Guesses"]

@@ -13,6 +13,7 @@ from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import Mechanism
+from compliance.mechanisms.not_proved import of_others
 from compliance.mechanisms.pass_fail import PassFail
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.mechanisms.randomized_response import RandomizedResponse
@@ -22,6 +23,7 @@ from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.plugins import Table
 
 __all__ = ["MECHANISMS", "Mechanism", "MechanismError", "find_mechanism"]
 
@@ -47,7 +49,7 @@ _ALL: tuple[Mechanism, ...] = (
     Recommended(),
 )
 
-MECHANISMS: dict[str, Mechanism] = {mechanism.name: mechanism for mechanism in _ALL}
+MECHANISMS: Table[Mechanism] = Table("mechanisms", {mechanism.name: mechanism for mechanism in _ALL}, of_others)
 """Every mechanism by its name."""
 
 

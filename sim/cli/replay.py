@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli.found import run_folder
+from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED, WIDTH
 from sim.play.processes import NAMES
 
@@ -42,6 +43,7 @@ def replay(
         float | None, typer.Option(min=0.001, help="Show the game, so many messages a second; play nothing.")
     ] = None,
     step: Annotated[bool, typer.Option("--step", help="Show the game, a message with each Enter.")] = False,
+    plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Play a run again, and name the first message that differs."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli.found import run_folder
+from sim.cli.plugins import Plugins
 from sim.cli.run import writable
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="With --figures: where to, or else the run's figures.")
     ] = None,
+    plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --figures: print one JSON object.")] = False,
 ) -> None:
     """Write a run's report again, or its figures. The run may have been interrupted."""

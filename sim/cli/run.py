@@ -13,7 +13,8 @@ import typer
 
 from fairwall.errors import UserError
 from sim.cli.found import open_page
-from sim.cli.status import Interrupted
+from sim.cli.plugins import Plugins
+from sim.cli.status import FAILED, Interrupted
 from sim.play import processes
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def run(
     progress: Annotated[
         str, typer.Option(metavar="bar|lines", help="How to show on stderr how many trials are finished.")
     ] = "bar",
+    plugin: Plugins = None,
     show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
@@ -84,6 +86,7 @@ def run(
     usual = {"jobs": 1, "backend": "loky", "shard": None, "progress": "bar"}
     asked = others | {"jobs": jobs, "backend": backend, "shard": shard, "progress": progress}
     again = [f"--{option}={value}" for option, value in asked.items() if value != usual.get(option)]
+    again += [f"--plugin={file}" for file in plugin or ()]
     again += [option for option, given in (("--force", force), ("--open", show), ("--json", as_json)) if given]
     # Started first, and needed last: they import while this process does. Sessions at once start their own.
     ours = [party for party in named if party not in others and jobs == 1 and backend == "loky"]
@@ -111,6 +114,11 @@ def run(
     _show(sweep, played, page, as_json=as_json)
     if show:
         open_page(page)
+    for failure in played.failures:
+        cell = ", ".join(f"{key} = {value}" for key, value in failure["cell"].items())
+        typer.echo(f"not finished{f' ({cell})' if cell else ''}: {failure['why']}", err=True)
+    if played.failures:
+        raise typer.Exit(FAILED)
 
 
 def _read(scenario: str, overrides: Sequence[str], *, force: bool) -> Sweep:

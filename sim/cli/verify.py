@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.cli.found import run_folder
+from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def verify(
     public_key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Check the seal, too, with this public key.")
     ] = None,
+    plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Check a run's transcripts. They are whole, agree, stay within the boundary and hold no protected attribute."""

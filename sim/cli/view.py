@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sim.cli.found import open_page, run_folder
+from sim.cli.plugins import Plugins
 from sim.play.processes import NAMES
 
 
@@ -33,6 +34,7 @@ def view(
         bool, typer.Option("--replayed", help="Play the run again, and hold it against what comes out.")
     ] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the page.")] = None,
+    plugin: Plugins = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Write one page that replays a run, or has several side by side."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairwall.errors import did_you_mean, nearest
+from fairwall.plugins import Plugin, Table
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import check_roles
 from fairwall.tables.reading import header, read
@@ -14,15 +16,37 @@ from sim.datasets.acs_coverage import ACS_COVERAGE
 from sim.datasets.acs_income import ACS_INCOME
 from sim.datasets.bias_in_bios import BIAS_IN_BIOS
 from sim.datasets.encoding import encode
+from sim.datasets.formats import Format
 from sim.datasets.lsac import LSAC
 from sim.datasets.roles import Asked, own
 from sim.datasets.rows import Rows
 from sim.datasets.shipped import SHIPPED
 from sim.datasets.utkface import UTKFACE
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["FORMATS", "SHIPPED", "DataError", "Rows", "load"]
 
-FORMATS = {known.defaults.name: known for known in (ACS_COVERAGE, ACS_INCOME, BIAS_IN_BIOS, LSAC, UTKFACE)}
+_KNOWN = {known.defaults.name: known for known in (ACS_COVERAGE, ACS_INCOME, BIAS_IN_BIOS, LSAC, UTKFACE)}
+
+
+def _checked(plugin: Plugin, known: Format) -> Format:
+    """See that what a plug-in's format reads is a table."""
+    plugin.require(isinstance(known, Format), "is no Format")
+
+    def read(path: Path, source: str) -> pa.Table:
+        import pyarrow as pa
+
+        found = plugin.call(known.read, path, source)
+        plugin.require(isinstance(found, pa.Table), "read no table")
+        return found
+
+    return replace(known, read=read)
+
+
+FORMATS: Table[Format] = Table("datasets", _KNOWN, _checked)
+"""Formats of users' files, by what stands before the path."""
 
 
 def load(

@@ -3,24 +3,37 @@
 A game is a :class:`sim.games.game.Game`; a new one costs a folder here and a row in ``MODULES``.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
+from fairwall.plugins import Plugin, Table, recall
 from sim.games.game import Game
 from sim.scenarios import sweep as sweeps
 from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Sweep
 
-MODULES = {
-    "reveal": "sim.games.reveal",
-    "inference": "sim.games.inference",
-    "release": "sim.games.release",
-    "disclosure": "sim.games.disclosure",
-    "training": "sim.games.training",
-    "groups": "sim.games.groups",
-}
-"""Where each game is, by its name as ``scenario.game`` has it: the module's ``GAME``."""
+
+def _checked(plugin: Plugin, game: Any) -> Game[Any, Any, Any]:
+    plugin.require(isinstance(game, Game), "is no Game")
+    return game
+
+
+MODULES: Table[str | Game[Any, Any, Any]] = Table(
+    "games",
+    {
+        "reveal": "sim.games.reveal",
+        "inference": "sim.games.inference",
+        "release": "sim.games.release",
+        "disclosure": "sim.games.disclosure",
+        "training": "sim.games.training",
+        "groups": "sim.games.groups",
+    },
+    _checked,
+)
+"""Where each game is, by its name as ``scenario.game`` has it: the module's ``GAME``, or a plug-in's own."""
 
 _T = TypeVar("_T")
 
@@ -46,14 +59,26 @@ class _ByName(Mapping[str, _T]):
         return len(MODULES)
 
 
-GAMES: Mapping[str, Game[Any, Any, Any]] = _ByName(lambda name: import_module(MODULES[name]).GAME)
+def _game(name: str) -> Game[Any, Any, Any]:
+    found = MODULES[name]
+    game: Game[Any, Any, Any] = import_module(found).GAME if isinstance(found, str) else found
+    return game
+
+
+GAMES: Mapping[str, Game[Any, Any, Any]] = _ByName(_game)
 """Every game by its name."""
 
 _KINDS: Mapping[str, type[Scenario]] = _ByName(lambda name: GAMES[name].scenario)
 
 
 def read(name_or_file: str, settings: Sequence[str] = (), cells_max: int | None = None) -> Sweep:
-    """Read a scenario of any game, see :func:`sim.scenarios.sweep.read`."""
+    """Read a scenario of any game, see :func:`sim.scenarios.sweep.read`.
+
+    Of one that was played in a folder, the plug-ins that parties ran need not be here.
+    """
+    played = Path(name_or_file).with_name("result.json")
+    if name_or_file.endswith("scenario.toml") and played.exists():
+        recall(json.loads(played.read_bytes()).get("plugins", []))
     return sweeps.read(name_or_file, settings, _KINDS, cells_max)
 
 

@@ -23,6 +23,10 @@ class TrialFailed(RunFailed):
     """A trial that was not played to its end; the text says why."""
 
 
+class PluginFailed(TrialFailed):
+    """A trial that a plug-in's failure ended: others may go on. Its text is one line."""
+
+
 @dataclass
 class Trial:
     """A deal on the table, and what has happened to it.
@@ -67,7 +71,7 @@ class Table:
         self._changed = threading.Condition()
         self._trial: Trial | None = None
         self._closed = False
-        self._failure: str | None = None
+        self._failure: TrialFailed | None = None
 
     # What the runner calls.
 
@@ -84,7 +88,7 @@ class Table:
             self._changed.notify_all()
             done = self._changed.wait_for(lambda: self._failure or trial.over, seconds)
             if self._failure is not None:
-                raise TrialFailed(self._failure)
+                raise self._failure
             if not done:
                 raise TrialFailed(f"{trial.missing} did not finish the trial within {seconds:g} s")
 
@@ -93,10 +97,15 @@ class Table:
         with self.changing():
             self._closed = True
 
-    def abort(self, reason: str) -> None:
+    def abort(self, reason: str | TrialFailed) -> None:
         """End the trial that is being played, and the run, for a reason: the first one given."""
         with self.changing():
-            self._failure = self._failure or reason
+            self._failure = self._failure or (TrialFailed(reason) if isinstance(reason, str) else reason)
+
+    def renew(self) -> None:
+        """Let others play at it, after a trial that failed."""
+        with self.changing():
+            self._trial, self._closed, self._failure = None, False, None
 
     # What the referees' methods call.
 

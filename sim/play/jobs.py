@@ -22,6 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from fairwall import plugins
 from fairwall.errors import RunFailed, UserError
 from sim.games import GAMES, read
 from sim.games.cards import WRITTEN_DOWN
@@ -32,6 +33,7 @@ from sim.play.session import play_turns
 from sim.runs.folder import RunFolder
 from sim.runs.tray import Tray
 from sim.runs.trials import Turn, ranges, schedule
+from sim.scenarios.sweep import plugins_of
 
 BACKENDS = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
 """What plays sessions at once, by joblib's name for it, and the package that it needs: the extra of the same name."""
@@ -102,7 +104,8 @@ def play_at_once(
     """
     tray = Tray.new(folder.path)
     numbers = [number for _, _, number in turns]
-    task = (str(folder.path), folder.run, tray.path.name, numbers, dict(programs), os.getpid())
+    used = plugins_of(read(str(folder.path / "scenario.toml")))
+    task = (str(folder.path), folder.run, tray.path.name, numbers, dict(programs), plugins.told(used), os.getpid())
     workers = _Workers([(*task, job) for job in range(1, min(jobs.count, len(turns)) + 1)], jobs)
     waiting, collected = iter(numbers), 0
     due = next(waiting, None)
@@ -135,7 +138,11 @@ def play_at_once(
             on_start(layers)
     for error in workers.errors:
         raise error
-    missing = sorted({*numbers[collected:]} - {*tray.finished()})
+    failed = [failure["cell"] for failure in folder.failures()]
+    missing = sorted(
+        {number for cell, _, number in turns if dict(cell.swept) not in failed}
+        - {*numbers[:collected], *tray.finished()}
+    )
     if missing:
         raise TrialsMissing(
             f"{workers.epitaph()}: {len(missing)} of {len(numbers)} trials are missing: {ranges(missing)}; "
@@ -244,7 +251,14 @@ def _leave_interrupts() -> None:
 
 
 def play_session(
-    path: str, run: str, tray_name: str, numbers: Sequence[int], programs: Mapping[str, str], runner: int, job: int
+    path: str,
+    run: str,
+    tray_name: str,
+    numbers: Sequence[int],
+    programs: Mapping[str, str],
+    used: str,
+    runner: int,
+    job: int,
 ) -> Exception | None:
     """Play in this process, which may be on another machine, trials that no other session has taken.
 
@@ -257,6 +271,7 @@ def play_session(
     over, table, is_child = threading.Event(), Table(), os.getppid() == runner
     threading.Thread(target=_watch, args=(tray, table, over, runner if is_child else None), daemon=True).start()
     try:
+        plugins.offer(others=[each for each in plugins.read(used) if each.text])
         sweep = read(str(folder.path / "scenario.toml"))
         wanted = {*numbers}
 

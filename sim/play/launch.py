@@ -24,12 +24,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
+from fairwall import plugins
 from fairwall.errors import RunFailed, UserError
+from fairwall.plugins import SECONDS, Plugin
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import Recording
+from sim.games.table import PluginFailed, TrialFailed
 from sim.play import processes
 from sim.play.processes import Waiting
 from sim.play.programs import said
+from sim.scenarios.sweep import Sweep, plugins_of
 
 CALLS = {"compliance": "developer", "developer": "compliance", "adversary": "developer"}
 """Whose service a party is a client of, besides the referee's."""
@@ -78,6 +82,13 @@ class Party:
         """Whether it runs our code."""
         return self.errors is not None
 
+    def failure(self) -> TrialFailed:
+        """Tell how the process ended: what a plug-in did, where that ended it."""
+        lines = [line for line in self._said().decode(errors="replace").splitlines() if line.startswith("plug-in ")]
+        if self.process.returncode == plugins.STATUS and lines:
+            return PluginFailed(lines[-1])
+        return TrialFailed(self.epitaph())
+
     def epitaph(self) -> str:
         """Tell how the process ended: its name, its exit status, its last log lines."""
         status = self.process.returncode
@@ -118,6 +129,22 @@ class Start:
     log_suffix: str = ""
 
 
+@dataclass(frozen=True)
+class Plugged:
+    """The plug-ins that our parties may run, and how long a call of one may take."""
+
+    plugins: Sequence[Plugin] = ()
+    seconds: float = SECONDS
+
+    @classmethod
+    def of(cls, sweep: Sweep, *others: str) -> Plugged:
+        """Give those that a scenario names, and others by their names."""
+        return cls(plugins_of(sweep, *others), sweep.scenario.scenario.plugin_seconds or SECONDS)
+
+
+UNPLUGGED = Plugged()
+
+
 @contextlib.contextmanager
 def launch(
     credentials: Mapping[str, Credentials],
@@ -128,6 +155,7 @@ def launch(
     names: Sequence[str] = processes.NAMES,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
     start: Start = Start(),
+    plugged: Plugged = UNPLUGGED,
 ) -> Iterator[dict[str, Announced]]:
     """Run the named parties' processes for as long as the context lasts, and tell what each said, by party.
 
@@ -153,7 +181,9 @@ def launch(
             log = logs / f"{name}{start.log_suffix}.log"
             ready = start.waiting.pop(name, None)
             parties.append(
-                _start(credentials[name], reached, told, scratch, log, recording, start.programs.get(name), ready)
+                _start(
+                    credentials[name], reached, told, scratch, log, recording, start.programs.get(name), ready, plugged
+                )
             )
         start.meanwhile()
         announced = {party.name: _announced(party) for party in parties}
@@ -191,6 +221,7 @@ def _start(
     recording: Recording | None,
     command: str | None,
     waiting: Waiting | None,
+    plugged: Plugged,
 ) -> Party:
     if command is not None:
         with log.open("ab") as stderr:  # a resumed run keeps what it logged before
@@ -212,6 +243,8 @@ def _start(
     }
     if errors is not None:
         config["log"] = str(log)
+        if plugged.plugins:
+            config |= {"plugins": plugins.told(plugged.plugins), "plugin_seconds": str(plugged.seconds)}
     if recording is not None:
         path = recording.path(credentials.party)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

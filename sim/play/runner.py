@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -26,12 +26,16 @@ from sim.scenarios.sweep import Sweep
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was played to its end. ``left_out`` are the rows of its tables that were in no deal."""
+    """A run that was played to its end.
+
+    ``left_out`` are the rows of its tables that were in no deal, ``failures`` the trials that plug-ins ended.
+    """
 
     folder: Path
     trials: list[Line]
     summary: list[Line]
     left_out: tuple[LeftOut, ...]
+    failures: Sequence[Line]
 
 
 def check(sweep: Sweep) -> tuple[LeftOut, ...]:
@@ -89,6 +93,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
     with folder.held():
         folder.write_scenario(sweep)
         confinement = folder.confinement()
+        folder.forget_failures()
         finished = folder.settle(sweep)
         missing = [turn for turn in means.shard.turns(schedule(sweep)) if turn[2] not in finished]
 
@@ -104,7 +109,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
                 programs=means.programs,
                 shard=means.shard,
             )
-            return Run(folder.path, lines, result["summary"], left_out or ())
+            return Run(folder.path, lines, result["summary"], left_out or (), folder.failures())
 
         def begin() -> None:
             nonlocal left_out

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -19,10 +19,10 @@ from fairwall.rpc.recorder import Recorder, Recording
 from sim.games import GAMES
 from sim.games.game import Dealer
 from sim.games.referee import Referee
-from sim.games.table import Table
+from sim.games.table import PluginFailed, Table
 from sim.play import keys
 from sim.play.faults import Injector
-from sim.play.launch import ConfinementMissing, Start, launch
+from sim.play.launch import ConfinementMissing, Plugged, Start, launch
 from sim.runs.folder import RunFolder
 from sim.runs.trials import Lines, Turn, written
 from sim.scenarios.sweep import Sweep
@@ -46,8 +46,9 @@ def play_turns(
 ) -> None:
     """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
 
-    ``on_start`` is told under which number the parties record ("" where they do not), and what confines each, before
-    the first trial. Without an injector there are no faults, whatever the scenario says.
+    Where a plug-in fails, that is written down, the rest of its cell is left out, and parties are started again for the
+    other cells. ``on_start`` is told under which number the parties record ("" where they do not), and what confines
+    each, before the first trial. Without an injector there are no faults, whatever the scenario says.
 
     A session among several is given its ``table``, by which another thread can end it, and ``keep``, which is told each
     trial's number and lines in place of ``trials.jsonl``.
@@ -58,11 +59,49 @@ def play_turns(
         If a layer is not active that the scenario demands.
     TrialFailed, PartyDied
     """
-    own, start = confine.guard(), start or Start()
+    table, start = table or Table(), start or Start()
+    turns, failed = iter(turns), list[Mapping[str, Any]]()
+    tried: list[Turn] = []
+    finished = 0
+
+    def tell(_: int) -> None:
+        nonlocal finished
+        finished += 1
+        on_trial(finished)
+
+    def left() -> Iterator[Turn]:
+        for turn in turns:
+            if turn[0].swept not in failed:
+                tried.append(turn)
+                yield turn
+
+    while (first := next(rest := left(), None)) is not None:
+        try:
+            _play_together(sweep, folder, chain([first], rest), tell, on_start, injector, start, table, keep)
+        except PluginFailed as error:
+            cell, trial, _ = tried[-1]
+            folder.add_failure({"cell": dict(cell.swept), "trial": trial, "why": str(error)})
+            failed.append(cell.swept)
+            start = replace(start, waiting={}, meanwhile=lambda: None)
+            table.renew()
+
+
+def _play_together(
+    sweep: Sweep,
+    folder: RunFolder,
+    turns: Iterable[Turn],
+    on_trial: Callable[[int], None],
+    on_start: Callable[[str, dict[str, Any]], None],
+    injector: Injector | None,
+    start: Start,
+    table: Table,
+    keep: Callable[[int, Lines], None] | None,
+) -> None:
+    """Play trials with the same three processes, see `play_turns`."""
+    own = confine.guard()
     game, secret = GAMES[sweep.game], folder.secret(sweep)
     credentials = keys.mint(folder.run)
     name = sweep.name_for_parties(folder.key)
-    table = table or Table()
     referee = Referee(folder.run, name, game.wire, table)
     dealer = game.dealer(table)
 
@@ -88,9 +127,10 @@ def play_turns(
                 credentials,
                 listening.address,
                 folder.logs,
-                lambda party: table.abort(party.epitaph()),
+                lambda party: table.abort(party.failure()),
                 recording,
                 start=start,
+                plugged=Plugged.of(sweep),
             )
         )
         closing.callback(table.finish)

@@ -24,7 +24,7 @@ from fairwall.rpc.identity import SERVERS, Credentials
 from fairwall.rpc.recorder import CALL_KEY, MODES, Recording
 from fairwall.wire.v1 import error_pb2
 from sim.play import keys
-from sim.play.launch import CALLS, Party, launch
+from sim.play.launch import CALLS, UNPLUGGED, Party, Plugged, launch
 from sim.runs.folder import RunFolder
 from sim.transcripts.calls import Call, calls
 from sim.transcripts.files import Transcript, decode
@@ -51,12 +51,13 @@ def play_alone(
     folder: RunFolder,
     on_start: Callable[[Layers], None],
     change: Change = lambda _: None,
+    plugged: Plugged = UNPLUGGED,
 ) -> str | None:
     """Run one party against ghosts, to the end of its own transcript, and say how it ended, where it ended early.
 
     It records anew in the folder. ``on_start`` is told what confines whom before the first word is said; what it raises
-    ends the play. ``change`` is applied to each decoded answer that the party gets. Raises PartyDied if the party does
-    not start.
+    ends the play. ``change`` is applied to each decoded answer that the party gets. ``plugged`` are the plug-ins that
+    it may run. Raises PartyDied if the party does not start.
     """
     header, party = script.header, script.party
     assert header is not None, "looked at when it was read"
@@ -75,7 +76,9 @@ def play_alone(
     with contextlib.ExitStack() as kept:
         places = {name: kept.enter_context(_serving(name, ghosts, credentials[name])) for name in names}
         ghosts.counterpart = places[CALLS[party]]
-        started = launch(credentials, places["referee"], folder.logs, on_death, recording, (party,), places)
+        started = launch(
+            credentials, places["referee"], folder.logs, on_death, recording, (party,), places, plugged=plugged
+        )
         with started as announced:
             try:
                 on_start({"referee": confine.as_values(own), party: announced[party].layers})

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.plugins import require
 from fairwall.rpc.turns import collect
 from sim.games import GAMES
-from sim.play.launch import PartyDied
+from sim.play.launch import PartyDied, Plugged
 from sim.replay.alone import play_alone
 from sim.replay.differences import differences
 from sim.replay.playing import circumstances, demand, new_folder
 from sim.replay.recorded import Recorded, ReplayError, Session, deals_of, require_answers, require_ours
 from sim.report.notation import setting, symbol
+from sim.runs.folder import RunFolder
 from sim.runs.trials import schedule
 from sim.transcripts.calls import calls
 from sim.transcripts.files import Transcript, decode, paths, read
@@ -60,6 +62,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     rename = redecoding.rename
     require_ours(recorded, "developer")
     require_answers(recorded, "developer")
+    require(RunFolder(recorded.folder, recorded.run).plugins())
     cells = {f"deal-{number}": _named(cell.swept) for cell, _, number in schedule(recorded.sweep)}
     found = []
     for session in recorded.finished:
@@ -69,9 +72,10 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
             if (why := redecoding.refusal(deal, decoder)) is not None:
                 raise ReplayError(f"--decoder: {why}")
         told = _secrets(recorded, session)
+        plugged = Plugged.of(recorded.sweep, decoder)
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
             folder = new_folder(place, recorded, session)
-            failure = play_alone(script, folder, demand(recorded), lambda answer: rename(answer, decoder))
+            failure = play_alone(script, folder, demand(recorded), lambda answer: rename(answer, decoder), plugged)
             (now,) = (read(path) for path in paths(folder.path))
             same_bits = circumstances(session, {"developer": now})[1]
             for one in differences(script, now, bit_for_bit=same_bits):

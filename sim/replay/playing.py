@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compliance.mechanisms import MECHANISMS
+from fairwall.plugins import require
 from fairwall.rpc.kernels import left_to_choose
 from sim.games.table import TrialFailed
 from sim.play import runner
-from sim.play.launch import PartyDied
+from sim.play.launch import PartyDied, Plugged
 from sim.play.session import play_turns, require_layers
 from sim.replay.alone import Layers, play_alone
 from sim.replay.differences import Difference, first_difference
@@ -60,6 +61,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, 
         If its data are not what they were, or not at hand.
     """
     require_ours(recorded)
+    require(RunFolder(recorded.folder, recorded.run).plugins())
     RunFolder(recorded.folder, recorded.run).secret(recorded.sweep)
     runner.check(recorded.sweep)
     played, messages = 0, 0
@@ -111,6 +113,7 @@ def alone(recorded: Recorded, party: str) -> Replayed:
     """
     require_ours(recorded, party)
     require_answers(recorded, party)
+    require(RunFolder(recorded.folder, recorded.run).plugins())
     trials, messages = 0, 0
     notes: list[str] = []
     bit_for_bit = True
@@ -121,7 +124,7 @@ def alone(recorded: Recorded, party: str) -> Replayed:
             folder = new_folder(place, recorded, session)
             if party == "compliance":
                 _give_draws(recorded, session, folder)
-            failure = play_alone(script, folder, demand(recorded))
+            failure = play_alone(script, folder, demand(recorded), plugged=Plugged.of(recorded.sweep))
             now = {path.parent.name: read(path) for path in paths(folder.path)}
             session_notes, same_bits = circumstances({party: script}, now)
             difference = first_difference({party: script}, now, bit_for_bit=same_bits)

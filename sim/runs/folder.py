@@ -22,17 +22,20 @@ from blake3 import blake3
 import fairwall
 from fairwall import toml
 from fairwall.errors import UserError
+from fairwall.plugins import require
 from fairwall.tables.people import LeftOut
 from sim.games.cards import WRITTEN_DOWN
 from sim.runs.shard import WHOLE, Shard, ShardError
 from sim.runs.tray import Tray
 from sim.runs.trials import Lines, as_text, finished, summarise, whole_lines
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import Sweep
+from sim.scenarios.sweep import Sweep, plugins_of
 from sim.transcripts import files
 
 _SECRET = "secret"  # noqa: S105 - a file's name
 """The file with the run's key. The owner alone may read it."""
+
+_FAILURES = "failures.jsonl"
 
 _KEYS = "keys"
 """The folder with the keys of the runs that one was merged from, by run."""
@@ -90,6 +93,7 @@ class RunFolder:
         if any(recorded.get(key) != value for key, value in identity(sweep).items()):
             raise ResumeError(f"{path}: was played differently: {difference(kept, as_values(sweep.scenario))}")
         folder = cls(path, recorded["run"])
+        require(folder.plugins())
         before = folder.programs()
         for party in sorted(before.keys() | programs.keys()):
             if before.get(party) != programs.get(party):
@@ -219,6 +223,24 @@ class RunFolder:
         path = self.path / "faults.jsonl"
         return whole_lines(path.read_bytes()) if path.exists() else []
 
+    def add_failure(self, failure: Mapping[str, Any]) -> None:
+        """Append what a plug-in did in a trial that was not finished for it."""
+        with (self.path / _FAILURES).open("a", encoding="utf-8") as file:
+            file.write(as_text([failure]))
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Read which trials plug-ins failed in: the swept values, the trial's number in its cell, and why."""
+        path = self.path / _FAILURES
+        return whole_lines(path.read_bytes()) if path.exists() else []
+
+    def forget_failures(self) -> None:
+        """Let what failed before be tried again."""
+        (self.path / _FAILURES).unlink(missing_ok=True)
+
+    def plugins(self) -> list[dict[str, str]]:
+        """Read which plug-ins played."""
+        return self._told(lambda result: list(result["plugins"]), [])
+
     def settle(self, sweep: Sweep) -> dict[int, Lines]:
         """Make ``trials.jsonl`` hold the sweep's finished trials alone, in the order in which they are scheduled.
 
@@ -270,6 +292,8 @@ class RunFolder:
             "left_out": [asdict(rows) for rows in left_out],
             "confinement": list(confinement),
             **({"programs": dict(programs)} if programs else {}),
+            **({"plugins": [plugin.record for plugin in plugins]} if (plugins := plugins_of(sweep)) else {}),
+            **({"failures": failures} if (failures := self.failures()) else {}),
             **({"shard": str(shard)} if shard != WHOLE else {}),
             **({"parts": [dict(part) for part in parts]} if parts else {}),
             **({"faults": self.faults()} if sweep.scenario.faults is not None else {}),
@@ -306,7 +330,7 @@ def digests(folder: Path) -> dict[str, str]:
 
     Left out are what may be written again afterwards, the result itself and the report, and the lock.
     """
-    names = ("scenario.toml", "trials.jsonl", "faults.jsonl", _SECRET)
+    names = ("scenario.toml", "trials.jsonl", "faults.jsonl", _FAILURES, _SECRET)
     globs = ("logs/**/*", "transcript/*/*", f"{_KEYS}/*")
     kept = (*(folder / name for name in names), *(path for glob in globs for path in folder.glob(glob)))
     return {

@@ -172,12 +172,20 @@ def _provenance(
         ("Seed", str(scenario.seed)),
         ("Secret", f"{scenario.secret}: {_SECRETS[scenario.secret]}"),
         *((f"Program in {party}'s place", command) for party, command in sorted(recorded.get("programs", {}).items())),
+        *((f"Plug-in {one['name']}", _plugged(one)) for one in recorded.get("plugins", ())),
+        *((f"Not finished, trial {one['trial']}", one["why"]) for one in recorded.get("failures", ())),
         *([("Shard", recorded["shard"])] if "shard" in recorded else []),
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),
         ("fairwall", str(recorded.get("version", "version not recorded"))),
         ("Figures drawn with", f"matplotlib {version('matplotlib')}"),
     )
+
+
+def _plugged(one: Mapping[str, str]) -> str:
+    """Say whose code a plug-in is; of a mechanism's, that nobody here proved it."""
+    proved = "; not proved here" if one["kind"] == "mechanisms" else ""
+    return f"{one['kind']}, {one['source']}, SHA-256 {one['digest']}{proved}"
 
 
 _SECRETS = {

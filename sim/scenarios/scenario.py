@@ -14,6 +14,7 @@ from fairwall.errors import NotOneOf
 from fairwall.laws.decimals import part_of
 from fairwall.laws.metric import key_of
 from fairwall.laws.precision import DECIMALS_MAX
+from fairwall.plugins import Table
 
 EPSILON_MIN = 1e-6
 """Each query of a trial gets a share of epsilon; compliance answers none below `fairwall.wire.limits.EPSILON_MIN`."""
@@ -49,7 +50,7 @@ def one_of(names: Mapping[str, Any]) -> AfterValidator:
 
     def check(name: str) -> str:
         if name not in names:
-            raise NotOneOf(names)
+            raise NotOneOf(names.known() if isinstance(names, Table) else names)
         return name
 
     return AfterValidator(check)
@@ -84,6 +85,7 @@ class ScenarioSection(Section):
     secret: Literal["seed", "random"] = "seed"  # noqa: S105 - the name of a mode
     require: tuple[str, ...] = ()
     record: Literal["full", "digest", "none"] = "full"
+    plugin_seconds: float | None = Field(default=None, gt=0, le=86_400)
 
 
 class TableSection(Section):

@@ -26,6 +26,7 @@ from typing_extensions import TypeVar
 from fairwall import toml
 from fairwall.errors import NotOneOf, UserError, did_you_mean, nearest
 from fairwall.laws.precision import DECIMALS_MAX
+from fairwall.plugins import Plugin, in_use
 from sim.scenarios.checks import common_problems
 from sim.scenarios.scenario import Fault, FaultsSection, Scenario, Section, as_values, grids_of
 
@@ -92,6 +93,19 @@ class Sweep(Generic[S]):
         for grid in grids_of(values["sweep"]):
             grid.pop("scenario.seed", None)
         return json.dumps(values, sort_keys=True).encode()
+
+
+def plugins_of(sweep: Sweep, *others: str) -> list[Plugin]:
+    """List the plug-ins that a scenario names, and others by their names."""
+
+    def strings(value: Any) -> Iterator[str]:
+        if isinstance(value, str):
+            yield value.partition(":")[0]  # a data set's format, and its path
+        elif isinstance(value, dict | list | tuple):
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from strings(item)
+
+    return in_use({*strings(as_values(sweep.scenario)), *others})
 
 
 def shipped() -> dict[str, Path]:

@@ -1,7 +1,11 @@
 """Asking: the strategies of Attribute-Reveal (Hamman, Chen, Dutta, FAccT 2023)."""
 
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
+from developer.reveal.decode import DECODERS
 from developer.reveal.strategies import (
     absolute,
     best,
@@ -25,56 +29,100 @@ from developer.reveal.strategies.strategy import (
     SIGNED,
     Auditor,
     Hand,
+    Metrics,
     Reveal,
     Strategy,
     Terms,
 )
-from fairwall.laws.metric import METRICS
+from fairwall.plugins import Plugin, Table
 
 # The decoders that need no rank n, the paper's first.
 _ANY = ("l1", "lstsq", "box", "omp", "score", "ep", "mcmc", "best")
 
 _GAPS = SIGNED | ABSOLUTE | ODDS | RATIO
 
-STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy
-    for strategy in (
-        Strategy("single", single.play, counts=lambda _: range(1, 2)),
-        Strategy("pair", single.play_pair, counts=lambda _: range(2, 3)),
-        Strategy("linear", linear.play, counts=linear.counts, decoders=("lstsq",)),
-        Strategy(
-            "sensing",
-            partial(reveal_from_rows, rows=compressed.near_base),
-            decoders=_ANY,
-            size_queries=1,
-            perturbation=0.1,
-        ),
-        Strategy("random-binary", partial(reveal_from_rows, rows=compressed.binary), decoders=_ANY, size_queries=1),
-        Strategy("gaussian", partial(reveal_from_rows, rows=compressed.gaussian), decoders=_ANY, size_queries=1),
-        Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE | ODDS),
-        Strategy(
-            "best",
-            best.play,
-            metrics=_GAPS | PRECISION,
-            decoders=("best", *(name for name in _ANY if name != "best")),
-            size_queries=1,
-            adaptive=True,
-        ),
-        Strategy("targeted", targeted.play),
-        Strategy("packed", superincreasing.play, metrics=_GAPS, size_queries=1, adaptive=True, exact=True),
-        Strategy("splitting", splitting.play, metrics=_GAPS, size_queries=1, adaptive=True, exact=True),
-        Strategy("ppv", predictive_parity.play, metrics=PRECISION, adaptive=True, exact=True, free=True),
-        Strategy(
-            "verdicts",
-            verdicts.play,
-            metrics=frozenset(name for name in SIGNED | ABSOLUTE if METRICS[name].parts[0].value == "prediction"),
-            adaptive=True,
-            exact=True,
-            mechanism="pass-fail",
-            free=True,
-        ),
-        Strategy("meet", meet.play, counts=lambda _: range(1, 2), metrics=PLAIN, size_queries=1, exact=True),
-    )
-}
 
-__all__ = ["STRATEGIES", "Auditor", "Hand", "Reveal", "Strategy", "Terms"]
+def _checked(plugin: Plugin, strategy: Strategy) -> Strategy:
+    """See to what a plug-in's strategy reads, and what it finds."""
+    plugin.require(isinstance(strategy, Strategy), "is no Strategy")
+
+    def play(hand: Hand) -> Reveal:
+        metric, n = hand.terms.metric, hand.people
+        plugin.require(metric in strategy.metrics, f"reads {', '.join(sorted(strategy.metrics))}, not {metric}")
+        found = plugin.call(strategy.play, hand)
+        plugin.require(isinstance(found, Reveal), "found no Reveal")
+        guess, targeted = np.asarray(found.guess), np.asarray(found.targeted)
+        plugin.require(guess.shape == (n,) and np.isin(guess, (0, 1)).all(), f"its guess is not 0 or 1 for each of {n}")
+        plugin.require(targeted.shape == (n,) and targeted.dtype == bool, f"targeted is not a bool for each of {n}")
+        for what, values in (("reconstruction", found.reconstruction), ("from_answers", found.from_answers)):
+            fits = values is None or (np.shape(values) == (n,) and np.isfinite(values).all())
+            plugin.require(fits, f"its {what} is not a finite number for each of {n}")
+        return replace(found, guess=guess.astype(np.uint8), targeted=targeted)
+
+    return replace(strategy, name=plugin.name, play=play)
+
+
+def _elsewhere(name: str) -> Strategy:
+    """Stand for a plug-in's strategy where it is not run; what it can do, it says itself."""
+
+    def play(_: Hand) -> Reveal:
+        raise NotImplementedError
+
+    return Strategy(name, play, metrics=Metrics(lambda _: True), decoders=("",), adaptive=True)
+
+
+STRATEGIES: Table[Strategy] = Table(
+    "strategies",
+    {
+        strategy.name: strategy
+        for strategy in (
+            Strategy("single", single.play, counts=lambda _: range(1, 2)),
+            Strategy("pair", single.play_pair, counts=lambda _: range(2, 3)),
+            Strategy("linear", linear.play, counts=linear.counts, decoders=("lstsq",)),
+            Strategy(
+                "sensing",
+                partial(reveal_from_rows, rows=compressed.near_base),
+                decoders=_ANY,
+                size_queries=1,
+                perturbation=0.1,
+            ),
+            Strategy("random-binary", partial(reveal_from_rows, rows=compressed.binary), decoders=_ANY, size_queries=1),
+            Strategy("gaussian", partial(reveal_from_rows, rows=compressed.gaussian), decoders=_ANY, size_queries=1),
+            Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE | ODDS),
+            Strategy(
+                "best",
+                best.play,
+                metrics=_GAPS | PRECISION,
+                decoders=("best", *(name for name in _ANY if name != "best")),
+                size_queries=1,
+                adaptive=True,
+            ),
+            Strategy("targeted", targeted.play),
+            Strategy("packed", superincreasing.play, metrics=_GAPS, size_queries=1, adaptive=True, exact=True),
+            Strategy("splitting", splitting.play, metrics=_GAPS, size_queries=1, adaptive=True, exact=True),
+            Strategy("ppv", predictive_parity.play, metrics=PRECISION, adaptive=True, exact=True, free=True),
+            Strategy(
+                "verdicts",
+                verdicts.play,
+                metrics=Metrics(lambda metric: metric.of_means and metric.parts[0].value == "prediction"),
+                adaptive=True,
+                exact=True,
+                mechanism="pass-fail",
+                free=True,
+            ),
+            Strategy("meet", meet.play, counts=lambda _: range(1, 2), metrics=PLAIN, size_queries=1, exact=True),
+        )
+    },
+    _checked,
+    _elsewhere,
+)
+
+
+def takes(strategy: str, decoder: str) -> bool:
+    """Say whether a strategy can be combined with a decoder: one of its own, or where either is a plug-in's, any."""
+    own = STRATEGIES[strategy].decoders
+    of_others = STRATEGIES.has_of_others(strategy) or DECODERS.has_of_others(decoder)
+    return decoder in own or (bool(own) and of_others and decoder in DECODERS)
+
+
+__all__ = ["STRATEGIES", "Auditor", "Hand", "Reveal", "Strategy", "Terms", "takes"]

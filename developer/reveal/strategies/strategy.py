@@ -1,8 +1,10 @@
 """What a strategy is given, what it may ask, and what it gives back."""
 
+from __future__ import annotations
+
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,28 +14,50 @@ from numpy.typing import NDArray
 from developer.reveal.decode.decoder import Decoder
 from fairwall.laws.exposure import NO_LIMIT, Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Noisy
-from fairwall.laws.metric import METRICS
+from fairwall.laws.metric import METRICS, Metric
 from fairwall.laws.precision import Precision
 
-_OF_MEANS = frozenset(metric for metric in METRICS.values() if metric.of_means)
 
-SIGNED = frozenset(metric.name for metric in _OF_MEANS if not metric.absolute)
+class Metrics(Set[str]):
+    """The names of the metrics of which something is so, those of plug-ins among them once they are looked up."""
+
+    __hash__ = object.__hash__  # it does not change
+
+    def __init__(self, fits: Callable[[Metric], bool]) -> None:
+        self._fits = fits
+
+    def __contains__(self, name: object) -> bool:
+        return name in METRICS and self._fits(METRICS[str(name)])
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, metric in METRICS.items() if self._fits(metric))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __or__(self, other: object) -> Metrics:
+        if not isinstance(other, Metrics):
+            return NotImplemented
+        return Metrics(lambda metric: self._fits(metric) or other._fits(metric))
+
+
+SIGNED = Metrics(lambda metric: metric.of_means and not metric.absolute)
 """Metrics that are a statistical parity gap of something, sign and all."""
 
-PLAIN = frozenset(name for name in SIGNED if METRICS[name].parts[0].value == "prediction")
+PLAIN = Metrics(lambda metric: metric.name in SIGNED and metric.parts[0].value == "prediction")
 """Metrics that are the statistical parity gap of the predictions in a stratum."""
 
-ABSOLUTE = frozenset(metric.name for metric in _OF_MEANS if metric.absolute)
+ABSOLUTE = Metrics(lambda metric: metric.of_means and metric.absolute)
 """Metrics that are the absolute value of such a gap."""
 
-ODDS = frozenset(metric.name for metric in METRICS.values() if metric.joined is not None)
+ODDS = Metrics(lambda metric: metric.joined is not None)
 """Metrics that can be asked for one absolute gap at a time."""
 
-RATIO = frozenset(metric.name for metric in METRICS.values() if not metric.bounded)
+RATIO = Metrics(lambda metric: not metric.bounded)
 """Metrics from which a gap can be told once the sizes are known."""
 
 
-PRECISION = frozenset(metric.name for metric in METRICS.values() if metric.binary)
+PRECISION = Metrics(lambda metric: metric.binary)
 """Metrics of decisions that tell a gap of precision."""
 
 
@@ -183,7 +207,7 @@ class Strategy:
     name: str
     play: Callable[[Hand], Reveal]
     counts: Callable[[int], range] = lambda _: range(1, sys.maxsize)
-    metrics: frozenset[str] = SIGNED
+    metrics: Set[str] = SIGNED
     decoders: tuple[str, ...] = ()
     size_queries: int = 0
     adaptive: bool = False

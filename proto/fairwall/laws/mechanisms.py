@@ -7,7 +7,7 @@ ledgers, intervals, decoders, privacy audits, plans and the conformance suite.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -26,6 +26,7 @@ from fairwall.laws.proposal import proposed_bound, released_law
 from fairwall.laws.response import response_loss, turning_probability
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.plugins import Plugin, Table
 
 RESPONSE_FROM = 5.0
 """From this epsilon on or so `recommended` is randomised response, below it mostly counts."""
@@ -228,139 +229,155 @@ def _recommended(batch: Batch) -> Law | None:
     return None if batch.epsilon >= RESPONSE_FROM else _counts(batch)
 
 
-MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
-    "exact": MechanismLaw(
-        noise_on="nothing", error=lambda _: None, counts_on_groups=False, interval=Interval(is_added=True)
-    ),
-    "round": MechanismLaw(
-        noise_on="nothing", error=lambda _: rounding_law(DECIMALS), counts_on_groups=False, interval=None
-    ),
-    "pass-fail": MechanismLaw(noise_on="choices", error=lambda _: CHOICE, counts_on_groups=False, interval=None),
-    "laplace": MechanismLaw(
-        noise_on="gaps",
-        error=lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon, b.minimum_group),
-        counts_on_groups=True,
-        interval=Interval(Laplace, is_added=True),
-        recommendable=True,
-        independent=True,
-        truncates=True,
-        loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
-    ),
-    "gaussian": MechanismLaw(
-        noise_on="gaps",
-        error=_gaussian,
-        counts_on_groups=True,
-        interval=Interval(is_added=True),
-        recommendable=True,
-        needs_delta=True,
-        independent=True,
-        loss=_gaussian_loss,
-    ),
-    # The scale of these three is secret.
-    "conceal": MechanismLaw(
-        noise_on="gaps",
-        error=lambda b: conceal_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
-        counts_on_groups=True,
-        interval=None,
-        independent=True,
-        loss=lambda b: conceal_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
-    ),
-    "conceal-laplace": MechanismLaw(
-        noise_on="gaps",
-        error=lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta, b.minimum_group),
-        counts_on_groups=True,
-        interval=None,
-        needs_delta=True,
-        epsilon_below=1.0,
-        independent=True,
-    ),
-    "cauchy": MechanismLaw(
-        noise_on="gaps",
-        error=lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.shares),
-        counts_on_groups=True,
-        interval=None,
-        recommendable=True,
-        independent=True,
-        loss=_cauchy_loss,
-    ),
-    # Losses of the following five are with the facts that the first batch buys.
-    "counts": MechanismLaw(
-        noise_on="sums",
-        error=_counts,
-        counts_on_groups=False,
-        interval=Interval(),
-        recommendable=True,
-        loss=lambda b: counts_loss(b.queries, b.epsilon),
-    ),
-    "counts-gaussian": MechanismLaw(
-        noise_on="sums",
-        error=_counts_gaussian,
-        counts_on_groups=False,
-        interval=Interval(),
-        recommendable=True,
-        needs_delta=True,
-        loss=_counts_gaussian_loss,
-    ),
-    "cube": MechanismLaw(
-        noise_on="cube",
-        error=_cube,
-        counts_on_groups=False,
-        interval=Interval(),
-        recommendable=True,
-        loss=lambda b: cube_loss(b.queries, b.epsilon),
-    ),
-    "low-rank": MechanismLaw(
-        noise_on="directions",
-        error=_low_rank,
-        counts_on_groups=False,
-        interval=Interval(),
-        recommendable=True,
-        loss=lambda b: cube_loss(1, b.epsilon),
-    ),
-    # For any number of cells and models.
-    "cells": MechanismLaw(
-        noise_on="cells",
-        error=_cells,
-        counts_on_groups=False,
-        interval=Interval(is_posterior=True),
-        recommendable=True,
-        loss=lambda b: 1 / cells_scale(b.epsilon),
-    ),
-    # Answers are exact gaps of the noisy attributes, to who reads them so.
-    "randomized-response": MechanismLaw(
-        noise_on="attributes",
-        error=lambda _: None,
-        counts_on_groups=False,
-        interval=Interval(),
-        recommendable=True,
-        loss=lambda b: response_loss(turning_probability(b.epsilon)),
-    ),
-    # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
-    "sparse-vector": MechanismLaw(
-        noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None, may_be_nan=True
-    ),
-    "exponential": MechanismLaw(noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None),
-    # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, biased, and has no
-    # law that is known. The loss is for who knows how people were dealt, at worst.
-    "sample-and-aggregate": MechanismLaw(
-        noise_on="blocks",
-        error=lambda b: aggregate_law(block_count(b.people), b.queries, b.epsilon),
-        counts_on_groups=False,
-        interval=None,
-        loss=lambda b: aggregate_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, minimum_group=b.minimum_group),
-    ),
-    # A test with m answers has a loss at a delta that has no closed form.
-    "propose-test-release": MechanismLaw(
-        noise_on="gaps",
-        error=_proposed,
-        counts_on_groups=True,
-        interval=Interval(Laplace, is_added=True),
-        needs_delta=True,
-        may_be_nan=True,
-    ),
-    # Of its intervals, those of what it chose.
-    "recommended": MechanismLaw(noise_on="any", error=_recommended, counts_on_groups=False, interval=None),
-}
+def _unknown(_: str) -> MechanismLaw:
+    """Say of a mechanism of others what is safe to say of any: whoever reads its answers takes them for Laplace's."""
+    return MechanismLaw(noise_on="gaps", error=MECHANISM_LAWS["laplace"].error, counts_on_groups=True, interval=None)
+
+
+def _checked(plugin: Plugin, law: MechanismLaw) -> MechanismLaw:
+    plugin.require(isinstance(law, MechanismLaw) and not law.recommendable, "is no MechanismLaw, or is recommendable")
+    return law
+
+
+MECHANISM_LAWS: Table[MechanismLaw] = Table(
+    "laws",
+    {
+        "exact": MechanismLaw(
+            noise_on="nothing", error=lambda _: None, counts_on_groups=False, interval=Interval(is_added=True)
+        ),
+        "round": MechanismLaw(
+            noise_on="nothing", error=lambda _: rounding_law(DECIMALS), counts_on_groups=False, interval=None
+        ),
+        "pass-fail": MechanismLaw(noise_on="choices", error=lambda _: CHOICE, counts_on_groups=False, interval=None),
+        "laplace": MechanismLaw(
+            noise_on="gaps",
+            error=lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon, b.minimum_group),
+            counts_on_groups=True,
+            interval=Interval(Laplace, is_added=True),
+            recommendable=True,
+            independent=True,
+            truncates=True,
+            loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
+        ),
+        "gaussian": MechanismLaw(
+            noise_on="gaps",
+            error=_gaussian,
+            counts_on_groups=True,
+            interval=Interval(is_added=True),
+            recommendable=True,
+            needs_delta=True,
+            independent=True,
+            loss=_gaussian_loss,
+        ),
+        # The scale of these three is secret.
+        "conceal": MechanismLaw(
+            noise_on="gaps",
+            error=lambda b: conceal_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
+            counts_on_groups=True,
+            interval=None,
+            independent=True,
+            loss=lambda b: conceal_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
+        ),
+        "conceal-laplace": MechanismLaw(
+            noise_on="gaps",
+            error=lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta, b.minimum_group),
+            counts_on_groups=True,
+            interval=None,
+            needs_delta=True,
+            epsilon_below=1.0,
+            independent=True,
+        ),
+        "cauchy": MechanismLaw(
+            noise_on="gaps",
+            error=lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.shares),
+            counts_on_groups=True,
+            interval=None,
+            recommendable=True,
+            independent=True,
+            loss=_cauchy_loss,
+        ),
+        # Losses of the following five are with the facts that the first batch buys.
+        "counts": MechanismLaw(
+            noise_on="sums",
+            error=_counts,
+            counts_on_groups=False,
+            interval=Interval(),
+            recommendable=True,
+            loss=lambda b: counts_loss(b.queries, b.epsilon),
+        ),
+        "counts-gaussian": MechanismLaw(
+            noise_on="sums",
+            error=_counts_gaussian,
+            counts_on_groups=False,
+            interval=Interval(),
+            recommendable=True,
+            needs_delta=True,
+            loss=_counts_gaussian_loss,
+        ),
+        "cube": MechanismLaw(
+            noise_on="cube",
+            error=_cube,
+            counts_on_groups=False,
+            interval=Interval(),
+            recommendable=True,
+            loss=lambda b: cube_loss(b.queries, b.epsilon),
+        ),
+        "low-rank": MechanismLaw(
+            noise_on="directions",
+            error=_low_rank,
+            counts_on_groups=False,
+            interval=Interval(),
+            recommendable=True,
+            loss=lambda b: cube_loss(1, b.epsilon),
+        ),
+        # For any number of cells and models.
+        "cells": MechanismLaw(
+            noise_on="cells",
+            error=_cells,
+            counts_on_groups=False,
+            interval=Interval(is_posterior=True),
+            recommendable=True,
+            loss=lambda b: 1 / cells_scale(b.epsilon),
+        ),
+        # Answers are exact gaps of the noisy attributes, to who reads them so.
+        "randomized-response": MechanismLaw(
+            noise_on="attributes",
+            error=lambda _: None,
+            counts_on_groups=False,
+            interval=Interval(),
+            recommendable=True,
+            loss=lambda b: response_loss(turning_probability(b.epsilon)),
+        ),
+        # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
+        "sparse-vector": MechanismLaw(
+            noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None, may_be_nan=True
+        ),
+        "exponential": MechanismLaw(noise_on="choices", error=lambda _: CHOICE, counts_on_groups=True, interval=None),
+        # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, biased, and has
+        # no law that is known. The loss is for who knows how people were dealt, at worst.
+        "sample-and-aggregate": MechanismLaw(
+            noise_on="blocks",
+            error=lambda b: aggregate_law(block_count(b.people), b.queries, b.epsilon),
+            counts_on_groups=False,
+            interval=None,
+            loss=lambda b: aggregate_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, minimum_group=b.minimum_group),
+        ),
+        # A test with m answers has a loss at a delta that has no closed form.
+        "propose-test-release": MechanismLaw(
+            noise_on="gaps",
+            error=_proposed,
+            counts_on_groups=True,
+            interval=Interval(Laplace, is_added=True),
+            needs_delta=True,
+            may_be_nan=True,
+        ),
+        # Of its intervals, those of what it chose.
+        "recommended": MechanismLaw(noise_on="any", error=_recommended, counts_on_groups=False, interval=None),
+    },
+    _checked,
+    stand_in=_unknown,
+    also="mechanisms",
+)
 """Of every mechanism, by its name."""
 
 BY_GROUP = "group-counts"

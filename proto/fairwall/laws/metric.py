@@ -23,13 +23,14 @@ Sources: Hamman, Chen, Dutta, FAccT 2023, definitions 2.1 and 2.2 (sp, eo); Arco
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.errors import NotOneOf, UserError, did_you_mean, nearest
+from fairwall.plugins import Plugin, Table
 
 Value = Literal["prediction", "correct", "hit"]
 """What is known of a person without their protected attribute: h; 1 - abs(y - h); or h y."""
@@ -196,53 +197,85 @@ _NEGATIVES = (Part("prediction", label=0),)
 _ODDS = _POSITIVES + _NEGATIVES
 _CORRECT = (Part("correct"),)
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric("sp", "statistical parity gap", _MEAN, also=("demographic_parity", "statistical_parity")),
-        Metric(
-            "abs_sp", "absolute statistical parity gap", _MEAN, absolute=True, also=("demographic_parity_difference",)
-        ),
-        Metric("eo", "equal opportunity gap", _POSITIVES, also=("equal_opportunity",)),
-        Metric(
-            "abs_eo",
-            "absolute equal opportunity gap",
-            _POSITIVES,
-            absolute=True,
-            also=("equal_opportunity_difference",),
-        ),
-        Metric("fpr", "false positive rate gap", _NEGATIVES, also=("predictive_equality",)),
-        Metric(
-            "abs_fpr",
-            "absolute false positive rate gap",
-            _NEGATIVES,
-            absolute=True,
-            also=("false_positive_rate_difference",),
-        ),
-        Metric(
-            "eodds_max",
-            "larger of the two equalized odds gaps",
-            _ODDS,
-            absolute=True,
-            joined="max",
-            also=("equalized_odds", "equalized_odds_difference"),
-        ),
-        Metric("eodds_sum", "sum of the two equalized odds gaps", _ODDS, absolute=True, joined="sum"),
-        Metric(
-            "ppv",
-            "predictive parity gap",
-            _PRECISION,
-            binary=True,
-            formula=predictive_parity,
-            also=("predictive_parity",),
-        ),
-        Metric("oad", "accuracy gap", _CORRECT, also=("overall_accuracy",)),
-        Metric("abs_oad", "absolute accuracy gap", _CORRECT, absolute=True, also=("accuracy_score_difference",)),
-        Metric(
-            "di", "disparate impact ratio", _MEAN, bounded=False, formula=disparate_impact, also=("disparate_impact",)
-        ),
-    )
-}
+
+def _checked(plugin: Plugin, metric: Metric) -> Metric:
+    """See that a plug-in's metric is one, and what its formula says."""
+    plugin.require(isinstance(metric, Metric) and metric.name == plugin.name, "is no Metric of its name")
+    formula = metric.formula
+    if formula is None:
+        return metric
+
+    def checked(*sums: GroupSums) -> NDArray[np.float64]:
+        found = plugin.call(formula, *sums)
+        plugin.require(
+            isinstance(found, np.ndarray) and found.dtype == np.float64 and found.shape == sums[0].sum1.shape,
+            "its formula gave something else than one float64 a model",
+        )
+        return found
+
+    return replace(metric, formula=checked)
+
+
+METRICS: Table[Metric] = Table(
+    "metrics",
+    {
+        metric.name: metric
+        for metric in (
+            Metric("sp", "statistical parity gap", _MEAN, also=("demographic_parity", "statistical_parity")),
+            Metric(
+                "abs_sp",
+                "absolute statistical parity gap",
+                _MEAN,
+                absolute=True,
+                also=("demographic_parity_difference",),
+            ),
+            Metric("eo", "equal opportunity gap", _POSITIVES, also=("equal_opportunity",)),
+            Metric(
+                "abs_eo",
+                "absolute equal opportunity gap",
+                _POSITIVES,
+                absolute=True,
+                also=("equal_opportunity_difference",),
+            ),
+            Metric("fpr", "false positive rate gap", _NEGATIVES, also=("predictive_equality",)),
+            Metric(
+                "abs_fpr",
+                "absolute false positive rate gap",
+                _NEGATIVES,
+                absolute=True,
+                also=("false_positive_rate_difference",),
+            ),
+            Metric(
+                "eodds_max",
+                "larger of the two equalized odds gaps",
+                _ODDS,
+                absolute=True,
+                joined="max",
+                also=("equalized_odds", "equalized_odds_difference"),
+            ),
+            Metric("eodds_sum", "sum of the two equalized odds gaps", _ODDS, absolute=True, joined="sum"),
+            Metric(
+                "ppv",
+                "predictive parity gap",
+                _PRECISION,
+                binary=True,
+                formula=predictive_parity,
+                also=("predictive_parity",),
+            ),
+            Metric("oad", "accuracy gap", _CORRECT, also=("overall_accuracy",)),
+            Metric("abs_oad", "absolute accuracy gap", _CORRECT, absolute=True, also=("accuracy_score_difference",)),
+            Metric(
+                "di",
+                "disparate impact ratio",
+                _MEAN,
+                bounded=False,
+                formula=disparate_impact,
+                also=("disparate_impact",),
+            ),
+        )
+    },
+    _checked,
+)
 
 
 def key_of(name: str) -> str:

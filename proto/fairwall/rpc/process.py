@@ -24,6 +24,7 @@ from typing import NoReturn
 
 import grpc
 
+from fairwall import plugins
 from fairwall.errors import UserError
 from fairwall.rpc import confine, importing
 from fairwall.rpc.confine import Layer
@@ -61,6 +62,8 @@ class PartyConfig:
         How: "full" or "digest".
     scenario_digest : str
         What the transcript says of the scenario.
+    plugins, plugin_seconds : str
+        What `fairwall.plugins.told` says of those in use, and how long a call of one may take; empty for none.
     """
 
     run: str
@@ -76,6 +79,8 @@ class PartyConfig:
     transcript: str = ""
     record: str = "full"
     scenario_digest: str = ""
+    plugins: str = ""
+    plugin_seconds: str = ""
 
     @property
     def credentials(self) -> Credentials:
@@ -143,6 +148,11 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
     if hidden:
         print(f"{party}: the libraries in {', '.join(hidden)} cannot be read", file=sys.stderr)  # noqa: T201
         raise SystemExit(2)
+    try:
+        plugins.seat(config.plugins, config.plugin_seconds)
+    except (ValueError, TypeError):
+        print(f"{party}: configuration {source}: key 'plugins' or 'plugin_seconds' cannot be read", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
     if source == "-":
         # Whoever started us holds the other end: a closed pipe is the end of the run, however it came about.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import cast
 
+from fairwall import plugins
 from fairwall.laws.metric import METRICS, MetricError
 from fairwall.wire.v1 import metric_pb2
 
@@ -16,12 +18,24 @@ for _name in METRICS:
         )
 
 
+_OTHERS, _MOST = 1 << 16, 1 << 30
+"""Numbers of plug-ins' metrics begin here, far above ours; each is made of its name, so that both sides have it."""
+
+
 def name_of(number: int) -> str:
-    """Turn METRIC_ABS_SP into "abs_sp"."""
-    return metric_pb2.Metric.Name(number).removeprefix(_PREFIX).lower()
+    """Turn METRIC_ABS_SP into "abs_sp"; ValueError for a number that nobody here has."""
+    if number < _OTHERS:
+        return metric_pb2.Metric.Name(number).removeprefix(_PREFIX).lower()
+    for name in plugins.names("metrics"):
+        if number_of(name) == number:
+            return name
+    raise ValueError(f"there is no metric {number}")
 
 
 def number_of(name: str) -> metric_pb2.Metric:
     """Turn "abs_sp" into METRIC_ABS_SP; ValueError for a name that the wire does not know."""
+    if METRICS.has_of_others(name):
+        made = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
+        return cast("metric_pb2.Metric", _OTHERS + made % (_MOST - _OTHERS))
     # The stubs type a number as a plain int where it is looked up, and as a Metric where it is used.
     return cast("metric_pb2.Metric", metric_pb2.Metric.Value(_PREFIX + name.upper()))

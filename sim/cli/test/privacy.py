@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def privacy(
     level: Annotated[float, typer.Option(help="Probability of accusing a sound mechanism, all looks together.")] = 1e-5,
     samples: Annotated[int, typer.Option(help="The most sessions on one data set.")] = SAMPLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same verdict.")] = 0,
+    plugin: Plugins = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     show_list: Annotated[bool, typer.Option("--list", help="List what can be audited, and leave.")] = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.strategies import STRATEGIES
+from developer.reveal.strategies import STRATEGIES, takes
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
@@ -17,7 +17,7 @@ from sim.games.reveal.score import score
 
 def _refusal(deal: game.DeveloperDeal, decoder: str) -> str | None:
     allowed = STRATEGIES[deal.strategy].decoders
-    if decoder in allowed:
+    if takes(deal.strategy, decoder):
         return None
     works = f"works with {' or '.join(allowed)}" if allowed else "reads the answers itself"
     return f"strategy {deal.strategy} {works}, not with {decoder!r}"

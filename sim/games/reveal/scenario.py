@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from developer.reveal.strategies import STRATEGIES, Strategy
+from developer.reveal.strategies import STRATEGIES, Strategy, takes
 from developer.service import ROWS_MAX
 from fairwall.errors import did_you_mean, nearest
 from fairwall.laws.metric import METRICS
@@ -168,7 +168,7 @@ def _problems(scenario: RevealScenario) -> Iterator[str]:
         yield f"developer.public_sample: must be even, half of each group, not {developer.public_sample}"
     if developer.public_sample and data.source == "synthetic":
         yield "developer.public_sample: synthetic people have no features to predict a group from; leave it out"
-    if developer.decoder is not None and developer.decoder not in ("own", *strategy.decoders):
+    if developer.decoder not in (None, "own") and not takes(strategy.name, developer.decoder):
         allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
         hint = did_you_mean(nearest(developer.decoder, strategy.decoders))
         yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}{hint}"

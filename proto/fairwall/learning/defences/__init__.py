@@ -4,6 +4,8 @@ They are public algorithms (Kerckhoffs): the developer trains what it releases w
 trains its shadow models with the same ones, on rows of its own.
 """
 
+import numpy as np
+
 from fairwall.learning.defences import (
     constant,
     dp_sgd,
@@ -17,22 +19,53 @@ from fairwall.learning.defences import (
     pooled,
 )
 from fairwall.learning.defences.split import Defence, Hand, Settings, Split, Task, deal
+from fairwall.learning.ensemble import Ensemble
+from fairwall.plugins import Plugin, Table
 
-DEFENCES = {
-    "none": Defence(none.train),
-    "plain-finetune": Defence(none.train, fft.plain),
-    "fft": Defence(none.train, fft.tune),
-    "fft-checked": Defence(fft_checked.train, fft_checked.tune),
-    "fft-paper": Defence(fft_paper.train, fft_paper.tune),
-    "fft-symmetric": Defence(none.train, fft_symmetric.tune),
-    "fft-multi": Defence(none.train, fft_multi.tune),
-    "fft-weighted": Defence(none.train, fft_weighted.tune),
-    "pooled": Defence(pooled.train),
-    "dp-sgd": Defence(dp_sgd.train),
-    # Fine-tuning is not private. Without rehearsal it reads no row of G_b, and what was promised to G_b's people still
-    # holds; with rehearsal it reads them again, and it does not. G_{1-b}'s people are promised nothing.
-    "dp-sgd+fft": Defence(dp_sgd.train, fft.tune),
-    "constant": Defence(constant.train),
-}
+
+def _checked(plugin: Plugin, defence: Defence) -> Defence:
+    """See that what a plug-in's defence trains and tunes are as many models, with finite weights."""
+    plugin.require(isinstance(defence, Defence), "is no Defence")
+
+    def whole(models: Ensemble, task: Task) -> Ensemble:
+        plugin.require(isinstance(models, Ensemble) and models.models == len(task.bits), "gave no model for each bit")
+        finite = all(np.isfinite(layer).all() for layer in (*models.weights, *models.biases))
+        plugin.require(finite, "gave models whose weights are not finite")
+        return models
+
+    def tune(models: Ensemble, task: Task) -> Ensemble:
+        return whole(plugin.call(defence.tune, models, task), task)
+
+    return Defence(lambda task: whole(plugin.call(defence.train, task), task), tune)
+
+
+def _elsewhere(_: str) -> Defence:
+    def train(task: Task) -> Ensemble:
+        raise NotImplementedError
+
+    return Defence(train)
+
+
+DEFENCES: Table[Defence] = Table(
+    "defences",
+    {
+        "none": Defence(none.train),
+        "plain-finetune": Defence(none.train, fft.plain),
+        "fft": Defence(none.train, fft.tune),
+        "fft-checked": Defence(fft_checked.train, fft_checked.tune),
+        "fft-paper": Defence(fft_paper.train, fft_paper.tune),
+        "fft-symmetric": Defence(none.train, fft_symmetric.tune),
+        "fft-multi": Defence(none.train, fft_multi.tune),
+        "fft-weighted": Defence(none.train, fft_weighted.tune),
+        "pooled": Defence(pooled.train),
+        "dp-sgd": Defence(dp_sgd.train),
+        # Fine-tuning is not private. Without rehearsal it reads no row of G_b, and what was promised to G_b's people
+        # still holds; with rehearsal it reads them again, and it does not. G_{1-b}'s people are promised nothing.
+        "dp-sgd+fft": Defence(dp_sgd.train, fft.tune),
+        "constant": Defence(constant.train),
+    },
+    _checked,
+    _elsewhere,
+)
 
 __all__ = ["DEFENCES", "Defence", "Hand", "Settings", "Split", "Task", "deal"]

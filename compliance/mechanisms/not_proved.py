@@ -1,0 +1,67 @@
+"""Mechanisms of others: what they promise is not proved here, and each answer is looked at before it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compliance.ledger.accountant import Loss
+from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release
+from compliance.noise.sampling import Noise
+from fairwall.plugins import Plugin
+
+
+@dataclass(frozen=True, eq=False)
+class NotProved:
+    """A plug-in's mechanism. It may not answer for nothing, nor choose others. See `Mechanism`."""
+
+    plugin: Plugin
+    own: Mechanism
+
+    @property
+    def name(self) -> str:
+        """The plug-in's name."""
+        return self.plugin.name
+
+    @property
+    def title(self) -> str:
+        """Its own title, and that nobody here vouches for it."""
+        return f"{self.own.title} (not proved here)"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it promises."""
+        return self.own.guarantee
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
+        """Return why such a batch is not answered."""
+        return self.plugin.call(self.own.refuses, metric, epsilon, delta)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return what it says that a batch costs, which must be a `Loss`."""
+        loss = self.plugin.call(self.own.cost, epsilon, delta)
+        self.plugin.require(isinstance(loss, Loss), "its cost is no Loss")
+        return loss
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return its answers, which must be one finite float64 a model."""
+        release = self.plugin.call(self.own.release, question, facts, epsilon, delta, noise)
+        self.plugin.require(isinstance(release, Release), "released no Release")
+        for what, values in (("answers", release.values), ("low", release.low), ("high", release.high)):
+            if values is None and what != "answers":
+                continue
+            fits = isinstance(values, np.ndarray) and values.dtype == np.float64
+            fits = fits and values.shape == (question.queries,)
+            self.plugin.require(fits, f"its {what} are not one float64 for each of {question.queries} models")
+            self.plugin.require(np.isfinite(np.asarray(values)).all(), f"its {what} are not finite")
+        return release
+
+
+def of_others(plugin: Plugin, mechanism: Mechanism) -> Mechanism:
+    """Take a plug-in's mechanism; refused is what has not what every mechanism has."""
+    missing = [each for each in ("title", "guarantee", "refuses", "cost", "release") if not hasattr(mechanism, each)]
+    plugin.require(not missing, f"is no mechanism: it has no {', '.join(missing)}")
+    plugin.require(getattr(mechanism, "name", None) == plugin.name, f"its mechanism is not named {plugin.name}")
+    plugin.require(mechanism.guarantee in ("pure", "approximate", "none"), "its guarantee is none that there is")
+    return NotProved(plugin, mechanism)

@@ -1,0 +1,399 @@
+"""Plug-ins: strategies, mechanisms and more that other people wrote, found by name and run where they belong.
+
+A package names what it adds as entry points, in a group for each of `KINDS`: ``fairwall.strategies`` and so on. A file
+given by ``--plugin`` has a table for each kind, in capitals: ``STRATEGIES = {"mine": ...}``. Both can be listed without
+running any of their code, and it is run when a scenario names it, no earlier:
+
+* A party runs its own plug-ins in its own process, confined as it is. Its configuration says which there are, with the
+  text of a file, which it may not read.
+* Elsewhere a stand-in is enough for what only a party runs: code of the developer's side never runs in the referee's
+  process, which knows every card. What the referee needs itself, mechanisms, metrics, data sets and games, runs there.
+
+Whatever a plug-in does wrong is told in one line that names it, the line of its code, and what it did. A mechanism's
+own words are not passed on: it sees protected attributes.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import linecache
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, NoReturn, TypeVar
+
+from fairwall.errors import UserError
+
+KINDS = ("strategies", "decoders", "attacks", "defences", "mechanisms", "laws", "metrics", "datasets", "games")
+"""What a plug-in may be."""
+
+OF_PARTIES = ("strategies", "decoders", "attacks", "defences")
+"""What is run in parties' processes alone."""
+
+SECONDS = 300.0
+"""So long a call of a plug-in may take where a scenario says nothing."""
+
+STATUS = 4
+"""The exit status of a party that a plug-in ended."""
+
+_SHOWN = 200
+
+T = TypeVar("T")
+
+
+class PluginError(UserError):
+    """A plug-in that is not there, cannot be told from another, or did what it must not. Its text is one line."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """What somebody else wrote, not run yet.
+
+    Parameters
+    ----------
+    kind, name : str
+        One of `KINDS`, and as scenarios and policies name it.
+    source : str
+        Where it is from: a package and its version, or a file's name.
+    digest : str
+        SHA-256, in hexadecimal, of the file, or of all Python files of the package.
+    place : str
+        ``module:object``; empty for a file.
+    text : str
+        The file's text.
+    """
+
+    kind: str
+    name: str
+    source: str
+    digest: str
+    place: str = ""
+    text: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return f"plug-in {self.name} ({self.kind}, {self.source})"
+
+    @property
+    def record(self) -> dict[str, str]:
+        """What results say of it."""
+        return {key: getattr(self, key) for key in ("kind", "name", "source", "digest")}
+
+    def load(self) -> Any:
+        """Run its module, and give what it adds."""
+        with self.watched("when it was imported"):
+            if self.place:
+                module, _, attribute = self.place.partition(":")
+                return functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
+            return getattr(_of_text(self.source, self.digest, self.text), self.kind.upper())[self.name]
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call what it gave."""
+        with self.watched(f"in {getattr(function, '__name__', self.name)}"):
+            return function(*arguments)
+
+    def require(self, fits: object, what: str) -> None:
+        """Refuse, as `fail` does, what does not fit."""
+        if not fits:
+            self.fail(what)
+
+    def fail(self, what: str) -> NoReturn:
+        """Say in one line what it did: by `PluginError`, or in a party's process as its last words."""
+        error = PluginError(f"{self}: {what}")
+        if _here.party:
+            _end(error)
+        raise error from None
+
+    @contextmanager
+    def watched(self, when: str) -> Iterator[None]:
+        """Do something of a plug-in's: its errors are told in its name, and so it is if that takes too long."""
+        thread = threading.get_ident()
+        timer = threading.Timer(_here.seconds, lambda: self._overran(when, thread))
+        timer.daemon = True
+        if _here.party:
+            timer.start()
+        try:
+            yield
+        except (PluginError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # SystemExit too
+            if _is_others(error):
+                raise
+            at = self._line([frame for frame, _ in traceback.walk_tb(error.__traceback__)])
+            if reason := _refused(error):
+                self.fail(f"was refused {when}{at}: {reason}")
+            said = "" if self.kind == "mechanisms" else " ".join(str(error).split())[:_SHOWN]
+            self.fail(f"{type(error).__name__} {when}{at}{': ' if said else ''}{said}")
+        finally:
+            timer.cancel()
+
+    def _overran(self, when: str, thread: int) -> None:
+        frames: list[FrameType] = []
+        frame = sys._current_frames().get(thread)  # there is no other way to see where a thread is
+        while frame is not None:
+            frames.insert(0, frame)
+            frame = frame.f_back
+        _end(PluginError(f"{self}: took longer than {_here.seconds:g} s {when}{self._line(frames)}"))
+
+    def _line(self, frames: Sequence[FrameType]) -> str:
+        """Name the last line of its own code among frames, the innermost last."""
+        package = self.place.partition(":")[0].partition(".")[0]
+        for frame in reversed(frames):
+            name = str(frame.f_globals.get("__name__", ""))
+            if name == _module_name(self.digest) or (package and name.partition(".")[0] == package):
+                return f", {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        return ""
+
+
+@dataclass
+class _Here:
+    """Which plug-ins this process may run, and whether it is a party's, for which there are no others."""
+
+    given: tuple[Plugin, ...] = ()
+    party: bool = False
+    seconds: float = SECONDS
+    used: dict[tuple[str, str], Plugin] = field(default_factory=dict)
+
+
+_here = _Here()
+_tables: list[Table[Any]] = []
+
+
+class Table(dict[str, T]):
+    """Ours by name, and plug-ins of one kind, which are looked for only where a name is not ours.
+
+    Iterating it gives ours, and those that were looked up.
+
+    Parameters
+    ----------
+    adapt : callable
+        From a plug-in, and what it gave, to a row like ours that sees to what it does.
+    stand_in : callable, optional
+        From a name to what stands for it in processes that do not run it.
+    also : str
+        Another kind of plug-in by whose names there is a stand-in.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        ours: dict[str, T],
+        adapt: Callable[[Plugin, Any], T] = lambda _, thing: thing,
+        stand_in: Callable[[str], T] | None = None,
+        also: str = "",
+    ) -> None:
+        super().__init__(ours)
+        self._kind, self._adapt, self._stand_in, self._also = kind, adapt, stand_in, also
+        self._ours = frozenset(ours)
+        _tables.append(self)
+        self.renew()
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and self._find(name) is not None)
+
+    def __missing__(self, name: str) -> T:
+        plugin = self._find(name)
+        if plugin is None:
+            raise KeyError(name)
+        if self._stand_in is not None and (plugin.kind != self._kind or not (self._also or _here.party)):
+            self[name] = self._stand_in(name)
+        else:
+            self[name] = self._adapt(plugin, plugin.load())
+        return self[name]
+
+    def known(self) -> list[str]:
+        """List all names that there are, plug-ins' last."""
+        return [*dict.fromkeys([*self, *names(self._kind)])]
+
+    def has_of_others(self, name: str) -> bool:
+        """Say whether a name is a plug-in's."""
+        return name not in self._ours and name in self
+
+    def _find(self, name: str) -> Plugin | None:
+        return find(self._kind, name) or (find(self._also, name) if self._also else None)
+
+    def renew(self) -> None:
+        """Forget plug-ins that were looked up; refuse, by `PluginError`, one that was given by a name of ours."""
+        for name in self.keys() - self._ours:
+            del self[name]
+        for plugin in _here.given:
+            if plugin.kind == self._kind and plugin.name in self._ours:
+                raise PluginError(f"{plugin}: its name is one of ours; give it another")
+
+
+def find(kind: str, name: str) -> Plugin | None:
+    """Find a plug-in by its name; from now on it is in use. `PluginError` for two of one name."""
+    there = [*_here.given, *(() if _here.party else installed())]
+    found = [plugin for plugin in there if (plugin.kind, plugin.name) == (kind, name)]
+    if len(found) > 1:
+        raise PluginError(f"{found[0]}: {found[1].source} has one of that name too; only one of them may be there")
+    for plugin in found:
+        _here.used[kind, name] = plugin
+    return found[0] if found else None
+
+
+def names(kind: str) -> list[str]:
+    """List the plug-ins of one kind that there are, by their names."""
+    there = [*_here.given, *(() if _here.party else installed())]
+    return [plugin.name for plugin in there if plugin.kind == kind]
+
+
+def in_use(names: Sequence[str] | set[str]) -> list[Plugin]:
+    """List what was looked up of these names."""
+    return [plugin for plugin in _here.used.values() if plugin.name in names]
+
+
+def offer(files: Sequence[Path] = (), others: Sequence[Plugin] = ()) -> None:
+    """Let this process use files and others, besides what is installed, in place of what it was offered before."""
+    _here.given, _here.used = (*(plugin for file in files for plugin in _of_file(file)), *others), {}
+    for table in _tables:
+        table.renew()
+
+
+def recall(records: Sequence[Mapping[str, str]]) -> None:
+    """Let this process read of a run what plug-ins played that are not here: of those that a party alone runs.
+
+    Raises
+    ------
+    PluginError
+        For one that is needed to read it.
+    """
+    for record in records:
+        if find(record["kind"], record["name"]) is None:
+            if record["kind"] not in OF_PARTIES:
+                raise _missing(record)
+            _here.given += (Plugin(**record),)
+
+
+def require(records: Sequence[Mapping[str, str]]) -> None:
+    """Refuse, by `PluginError`, to play again what is not here, or was another then."""
+    for record in records:
+        found = find(record["kind"], record["name"])
+        if found is None or not (found.place or found.text):
+            raise _missing(record)
+        if found.digest != record["digest"]:
+            raise PluginError(
+                f"{found}: is not what was played: SHA-256 was {record['digest'][:12]}, now {found.digest[:12]}"
+            )
+
+
+def _missing(record: Mapping[str, str]) -> PluginError:
+    was = Plugin(**record)
+    return PluginError(f"{was}: was played, and is not here: install it, or give its file with --plugin")
+
+
+def seat(plugins: str, seconds: str) -> None:
+    """Let a party's process use what its configuration says, and no others."""
+    _here.given, _here.party = read(plugins), True
+    _here.seconds = float(seconds or SECONDS)
+
+
+def told(plugins: Sequence[Plugin]) -> str:
+    """Write plug-ins down for another process."""
+    return json.dumps([asdict(plugin) for plugin in plugins]) if plugins else ""
+
+
+def read(text: str) -> tuple[Plugin, ...]:
+    """Read what `told` wrote."""
+    return tuple(Plugin(**values) for values in json.loads(text or "[]"))
+
+
+@functools.cache
+def installed() -> tuple[Plugin, ...]:
+    """List the plug-ins of installed packages, without running any."""
+    return tuple(
+        Plugin(kind, entry.name, f"{entry.dist.name} {entry.dist.version}", _digest(entry.dist), entry.value)
+        for kind in KINDS
+        for entry in importlib.metadata.entry_points(group=f"fairwall.{kind}")
+        if entry.dist is not None
+    )
+
+
+@functools.cache
+def _digest(package: importlib.metadata.Distribution) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in package.files or () if path.suffix == ".py"):
+        digest.update(f"{path}\0".encode())
+        digest.update(Path(str(path.locate())).read_bytes())
+    return digest.hexdigest()
+
+
+def _of_file(path: Path) -> Iterator[Plugin]:
+    """List what a file adds, without running it: the names in its tables."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        body = ast.parse(text).body
+    except OSError as error:
+        raise PluginError(f"--plugin: {path}: cannot be read: {error.strerror}") from None
+    except (SyntaxError, ValueError) as error:
+        raise PluginError(f"--plugin: {path}: not Python: {error}") from None
+    found = [
+        (target.id.lower(), key.value)
+        for statement in body
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict)
+        for target in statement.targets
+        if isinstance(target, ast.Name) and target.id.isupper() and target.id.lower() in KINDS
+        for key in statement.value.keys
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    ]
+    if not found:
+        tables = ", ".join(kind.upper() for kind in KINDS)
+        raise PluginError(f'--plugin: {path}: adds nothing: it has no {{"name": ...}} in a table {tables}')
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    for kind, name in found:
+        yield Plugin(kind, name, path.name, digest, text=text)
+
+
+def _module_name(digest: str) -> str:
+    return f"_fairwall_plugin_{digest[:16]}"
+
+
+def _of_text(source: str, digest: str, text: str) -> ModuleType:
+    """Run a file's text once, as a module of its own."""
+    name = _module_name(digest)
+    if name in sys.modules:
+        return sys.modules[name]
+    module = sys.modules[name] = ModuleType(name)  # where dataclasses look for it
+    module.__file__ = source
+    linecache.cache[source] = (len(text), None, text.splitlines(keepends=True), source)
+    try:
+        exec(compile(text, source, "exec"), module.__dict__)  # noqa: S102 - that is what a plug-in is for
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _refused(error: BaseException) -> str:
+    """Tell for which reason another party refused a call; "" where it is no such error."""
+    import grpc
+
+    from fairwall.rpc.errors import reason_of
+    from fairwall.wire.v1.error_pb2 import Reason
+
+    reason = reason_of(error) if isinstance(error, grpc.RpcError) else 0
+    return Reason.Name(reason) if reason else ""
+
+
+def _is_others(error: BaseException) -> bool:
+    """Say whether it is another party that failed, and not the plug-in: a call that ended without a reason."""
+    import grpc
+
+    return isinstance(error, grpc.RpcError) and not _refused(error)
+
+
+def _end(error: PluginError) -> NoReturn:
+    logging.shutdown()
+    print(error, file=sys.stderr, flush=True)  # noqa: T201
+    os._exit(STATUS)
