@@ -31,7 +31,7 @@ from fairwall.rpc.identity import identify
 from fairwall.rpc.memory import let_go
 from fairwall.wire.audits import audit_digest, table_digest
 from fairwall.wire.limits import EPSILON_MIN
-from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.metrics import is_known, name_of, number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2, metric_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
@@ -306,7 +306,7 @@ def _validate(header: _Header, case: Case) -> str:
 
 def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> str:
     """Refuse a metric or an epsilon that the terms do not allow; the metric's name."""
-    if number == metric_pb2.METRIC_UNSPECIFIED or number not in metric_pb2.Metric.values():
+    if not is_known(number):
         raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
     metric = name_of(number)
     if metric not in case.records.metrics:

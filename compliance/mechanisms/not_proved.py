@@ -51,10 +51,10 @@ class NotProved:
         for what, values in (("answers", release.values), ("low", release.low), ("high", release.high)):
             if values is None and what != "answers":
                 continue
-            fits = isinstance(values, np.ndarray) and values.dtype == np.float64
-            fits = fits and values.shape == (question.queries,)
+            found = np.asarray(values)
+            fits = found.dtype == np.float64 and found.shape == (question.queries,)
             self.plugin.require(fits, f"its {what} are not one float64 for each of {question.queries} models")
-            self.plugin.require(np.isfinite(np.asarray(values)).all(), f"its {what} are not finite")
+            self.plugin.require(np.isfinite(found).all(), f"its {what} are not finite")
         return release
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairwall.plugins import offer
 from sim.cli.found import run_folder
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED, WIDTH
@@ -47,6 +48,7 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Play a run again, and name the first message that differs."""
+    offer(plugin or ())
     if sum([party is not None, decoder is not None, speed is not None or step]) > 1:
         raise typer.BadParameter("--party, --decoder and --speed or --step are different things: give one of them")
     if party not in (None, *NAMES):

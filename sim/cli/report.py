@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairwall.plugins import offer
 from sim.cli.found import run_folder
 from sim.cli.plugins import Plugins
 from sim.cli.run import writable
@@ -34,6 +35,7 @@ def report(
     """Write a run's report again, or its figures. The run may have been interrupted."""
     from fairwall.errors import UserError
 
+    offer(plugin or ())
     if figures is None and (only is not None or out is not None or as_json):
         raise typer.BadParameter("--only, --out and --json are about figures: give --figures, too")
     if not (folder / "scenario.toml").is_file():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.errors import UserError
+from fairwall.plugins import offer
 from sim.cli.found import open_page
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED, Interrupted
@@ -75,6 +76,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
+    offer(plugin or ())
     _require_fitting(out, resume, secret, progress)
     overrides = settings_of(settings, trials, seed)
     if dry_run:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairwall.plugins import offer
 from sim.cli.found import run_folder
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED, WIDTH
@@ -29,6 +30,7 @@ def verify(
     """Check a run's transcripts. They are whole, agree, stay within the boundary and hold no protected attribute."""
     from sim.verify import check
 
+    offer(plugin or ())
     found = check.verify(folder, public_key)
     if as_json:
         typer.echo(json.dumps(asdict(found) | {"well": not found.findings}))

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fairwall.plugins import offer
 from sim.cli.found import open_page, run_folder
 from sim.cli.plugins import Plugins
 from sim.play.processes import NAMES
@@ -38,6 +39,7 @@ def view(
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Write one page that replays a run, or has several side by side."""
+    offer(plugin or ())
     if party not in (None, *NAMES, "referee"):
         raise typer.BadParameter(f"--as must be compliance, developer, adversary or referee, not {party!r}")
     if replayed and beside is not None:

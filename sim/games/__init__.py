@@ -18,7 +18,8 @@ from sim.scenarios.sweep import Sweep
 
 def _checked(plugin: Plugin, game: Any) -> Game[Any, Any, Any]:
     plugin.require(isinstance(game, Game), "is no Game")
-    return game
+    checked: Game[Any, Any, Any] = game
+    return checked
 
 
 MODULES: Table[str | Game[Any, Any, Any]] = Table(

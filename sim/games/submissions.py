@@ -12,8 +12,8 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.metric import METRICS
 from fairwall.rpc.arrays import ArrayError, from_message
 from fairwall.rpc.errors import Refusal
-from fairwall.wire.metrics import name_of
-from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
+from fairwall.wire.metrics import is_known, name_of
+from fairwall.wire.v1 import array_pb2, error_pb2
 
 _Kind = TypeVar("_Kind", bound=np.generic)
 
@@ -104,7 +104,7 @@ def take_audit(record: game.AuditRecord) -> AuditRecord:
     Refusal
         ``SUBMISSION_INVALID`` if it cannot be so.
     """
-    if record.metric == metric_pb2.METRIC_UNSPECIFIED or record.metric not in metric_pb2.Metric.values():
+    if not is_known(record.metric):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     # A ratio may be infinite, or of nothing to nothing.
     exact = take_numbers(record.exact, finite=METRICS[name_of(record.metric)].bounded)

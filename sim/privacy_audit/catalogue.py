@@ -9,6 +9,7 @@ from typing import Literal
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Guarantee
+from compliance.mechanisms.not_proved import NotProved
 from compliance.mechanisms.pass_fail import PassFail
 from fairwall.errors import UserError
 from fairwall.laws.metric import find_metric
@@ -255,5 +256,7 @@ def _make(name: str, setting: Setting) -> Subject:
             raise PrivacyAuditError(f"batches: a session with {name} is what it is")
         return _NAMED[name].make(name, setting.epsilon)
     mechanism = MECHANISMS[name]
+    if isinstance(mechanism, NotProved):
+        mechanism = mechanism.own  # many sessions are drawn at a time, whose answers are no batch's
     exact, law = exact_loss(mechanism), LAWS.get(name)
     return Batches(mechanism, setting.epsilon, setting.delta, exact, law, setting.batches)

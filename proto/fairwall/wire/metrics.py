@@ -22,6 +22,13 @@ _OTHERS, _MOST = 1 << 16, 1 << 30
 """Numbers of plug-ins' metrics begin here, far above ours; each is made of its name, so that both sides have it."""
 
 
+def is_known(number: int) -> bool:
+    """Say whether a number stands for a metric that there is here."""
+    if number < _OTHERS:
+        return number != metric_pb2.METRIC_UNSPECIFIED and number in metric_pb2.Metric.values()
+    return any(number_of(name) == number for name in plugins.names("metrics"))
+
+
 def name_of(number: int) -> str:
     """Turn METRIC_ABS_SP into "abs_sp"; ValueError for a number that nobody here has."""
     if number < _OTHERS:

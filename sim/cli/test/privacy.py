@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairwall.plugins import offer
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED
 
@@ -33,10 +35,12 @@ def privacy(
     show_list: Annotated[bool, typer.Option("--list", help="List what can be audited, and leave.")] = False,
 ) -> None:
     """Test whether a mechanism keeps the privacy that it claims. Status 1: it does not."""
+    from fairwall.plugins import find
     from sim.privacy_audit.audit import audit
     from sim.privacy_audit.catalogue import PrivacyAuditError, prepare
     from sim.privacy_audit.sampling import FIRST
 
+    offer(plugin or ())
     if show_list:
         _print_list()
         return
@@ -58,7 +62,9 @@ def privacy(
         def on_look(look: int, lower: float) -> None:
             status.update(f"{mechanism}: look {look}, epsilon is at least {lower:.3g}")
 
-        verdict = audit(mechanism, subject, setting, level, samples, seed, on_look)
+        others = find("mechanisms", mechanism)
+        with others.watched("in its test") if others else contextlib.nullcontext():
+            verdict = audit(mechanism, subject, setting, level, samples, seed, on_look)
     if as_json:
         typer.echo(json.dumps(as_record(verdict), allow_nan=False))
     else:
