@@ -122,8 +122,10 @@ _GROUPS = {
 """How many people with label 0, and with label 1, are advantaged. Mirrors have other groups, of quite other sizes."""
 
 
-def make(folder: Path) -> Path:
+def make(folder: Path, mechanism: str = "laplace") -> Path:
     """Make a kit in a folder, and return its description.
+
+    The mechanism is what answers where a check is not about another one.
 
     Raises
     ------
@@ -139,7 +141,7 @@ def make(folder: Path) -> Path:
         _people(place / "people.csv", groups, _people_of(deployment))
         if deployment == "likely":
             _make_likely(place / "people.csv")
-        policy = _policy(deployment)
+        policy = _policy(deployment, mechanism)
         if "release" in policy:
             _released(place / "released.csv", groups)
         (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
@@ -301,7 +303,7 @@ def _released(path: Path, seed: tuple[int, int]) -> None:
     path.chmod(0o600)
 
 
-def _policy(deployment: str) -> dict[str, Any]:
+def _policy(deployment: str, mechanism: str) -> dict[str, Any]:
     little = deployment == "little"
     policy: dict[str, Any] = {
         "deployment": {
@@ -325,7 +327,7 @@ def _policy(deployment: str) -> dict[str, Any]:
         },
         "audit": {
             "metrics": ["sp", "fpr"] if deployment == "guarded" else list(METRICS),
-            "mechanism": "laplace",
+            "mechanism": mechanism,
             # So few people are soon given away, and the noise that epsilon asks for is looked at.
             "reveal_max": 1,
             "queries_max": QUERIES_MAX,
@@ -415,7 +417,7 @@ def _releases(policy: dict[str, Any], table: str) -> dict[str, Any]:
 def _protocols(place: Path) -> dict[str, Any]:
     """Make a deployment with a data set for each protocol of releases, and describe them."""
     place.mkdir(mode=0o700)
-    base, descriptions, datasets = _policy("main"), {}, {}
+    base, descriptions, datasets = _policy("main", "laplace"), {}, {}
     for number, protocol in enumerate(PROTOCOLS):
         groups = (13 + number, 9)
         _people(place / f"{protocol}.csv", groups, PEOPLE, 1000 * (number + 1))

@@ -47,6 +47,9 @@ _Known = Annotated[
     typer.Option("--known-failures", metavar="FILE", help="Numbers of checks that fail; they are run all the same."),
 ]
 _Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit's XML.")]
+_Mechanism = Annotated[
+    str, typer.Option("--mechanism", metavar="NAME", help="Of compliance: what answers, one of an installed plug-in.")
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")]
 
 
@@ -59,6 +62,7 @@ class _Server(NamedTuple):
     target: Path | None = None
     start: str = ""
     restart: str = ""
+    mechanism: str = "laplace"
 
 
 class _Wanted(NamedTuple):
@@ -127,11 +131,12 @@ def _tests(kind: str) -> Callable[..., None]:
         only: _Only = None,
         known_failures: _Known = None,
         junit: _Junit = None,
+        mechanism: _Mechanism = "laplace",
         as_json: _Json = False,
     ) -> None:
         if reference:
             start = shlex.join([sys.executable, *own]) + _POLICY
-        server = _Server(unnamed, address or [], certs, target, start, restart)
+        server = _Server(unnamed, address or [], certs, target, start, restart, mechanism)
         _test(kind, server, _Wanted(cases, only, known_failures, junit, as_json))
 
     test.__doc__ = about
@@ -188,6 +193,7 @@ def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
 @contextmanager
 def _described(server: _Server) -> Iterator[Target]:
     """Read what the tester knows of a server; make a kit for one that is started on nothing else."""
+    from fairwall.laws.mechanisms import MECHANISM_LAWS
     from sim.conformance import kit, target
     from sim.conformance.errors import ConformanceError
 
@@ -197,10 +203,12 @@ def _described(server: _Server) -> Iterator[Target]:
     if path is not None:
         yield target.read(path, server.certs, addresses)
         return
+    if server.mechanism not in MECHANISM_LAWS:
+        raise ConformanceError(f"--mechanism: neither fairwall nor a plug-in has a mechanism {server.mechanism!r}")
     if addresses:
         raise ConformanceError("--address: needs --certs, the certificates of the kit that is served")
     with tempfile.TemporaryDirectory(prefix="fairwall-kit-") as folder:
-        yield target.read(kit.make(Path(folder) / "kit"))
+        yield target.read(kit.make(Path(folder) / "kit", server.mechanism))
 
 
 def _chosen(cases: list[Case], only: list[str] | None) -> list[Case]:

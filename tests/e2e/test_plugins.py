@@ -1,0 +1,358 @@
+"""Plug-ins: the page's package is built, installed and played; what goes wrong is one line, and the rest is played."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.command import fairwall
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/plugins.md").read_text()
+RUNS = [line for line in PAGE.splitlines() if line.startswith("fairwall run") and "--plugin" not in line]
+SMALL = """
+[scenario]
+name = "small"
+game = "reveal"
+trials = 2
+[data]
+source = "synthetic"
+n = 30
+n0 = 12
+scores = "uniform"
+[compliance]
+mechanism = "laplace"
+epsilon = 10.0
+[developer]
+strategy = "sensing"
+queries = 4
+"""
+BAD = """
+import socket
+import numpy as np
+from developer.reveal.strategies import Reveal, Strategy
+from developer.reveal.strategies.strategy import everyone
+from fairwall.laws.metric import METRICS
+
+def raises(hand):
+    return hand.queries / 0
+
+def shape(hand):
+    return everyone(np.ones(3, bool))
+
+def nan(hand):
+    return Reveal(np.ones(hand.people, np.uint8), np.ones(hand.people, bool), np.full(hand.people, np.nan))
+
+def endless(hand):
+    while True:
+        pass
+
+def spy(hand):
+    return open(TABLE).read()
+
+def leaves(hand):
+    raise SystemExit(0)
+
+def asks(hand):
+    hand.auditor.gaps(np.full((4, hand.people), 2.0))
+
+def good(hand):
+    hand.auditor.gaps(np.ones((hand.queries, hand.people)))
+    return everyone(hand.prior() == 1)
+
+def nothing(evidence):
+    return np.full(evidence.rows.shape[1], np.inf)
+
+TABLE = {table!r}
+STRATEGIES = {{
+    "raises": Strategy("raises", raises), "shape": Strategy("shape", shape), "nan": Strategy("nan", nan),
+    "endless": Strategy("endless", endless), "spy": Strategy("spy", spy), "leaves": Strategy("leaves", leaves),
+    "asks": Strategy("asks", asks), "three": 3, "good": Strategy("good", good),
+}}
+DECODERS = {{"nothing": nothing}}
+""".format(table=str(ROOT / "sim/datasets/adult.csv.gz"))
+WHY = {
+    "raises": r"ZeroDivisionError in raises, bad.py:9: division by zero",
+    "shape": r"its guess is not 0 or 1 for each of 30",
+    "nan": r"its reconstruction is not a finite number for each of 30",
+    "endless": r"took longer than 1.5 s in endless, bad.py:1\d",
+    "spy": r"PermissionError in spy, bad.py:22: .*",
+    "leaves": r"SystemExit in leaves, bad.py:25: 0",
+    "asks": r"was refused in asks, bad.py:28: REASON_PREDICTIONS_OUT_OF_RANGE",
+    "three": r"is no Strategy",
+}
+MECHANISMS = """
+import numpy as np
+from compliance.mechanisms.mechanism import Release
+from compliance.mechanisms.promise import Noisy
+
+class Tells(Noisy):
+    name, title, guarantee = "tells", "tells", "pure"
+    def noisy(self, question, facts, epsilon, delta, noise):
+        raise ValueError(f"there are {question.sums()} {question.counts()}")
+
+class Few(Tells):
+    name = "few"
+    def noisy(self, question, facts, epsilon, delta, noise):
+        return Release(np.zeros(1))
+
+class Lost(Tells):
+    name = "lost"
+    def noisy(self, question, facts, epsilon, delta, noise):
+        return Release(question.gaps() * np.nan)
+
+MECHANISMS = {"tells": Tells(), "few": Few(), "lost": Lost()}
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An environment in which the page's package is installed, beside all that this one has."""
+    folder = tmp_path_factory.mktemp("plugins")
+    (folder / "fairwall_example").mkdir()
+    (folder / "fairwall_example/__init__.py").touch()
+    for name, text in re.findall(r"(?s)`([\w/]+\.\w+)`[^`]*?:\n\n```\w+\n(.*?)```", PAGE):
+        (folder / name).write_text(text)
+    venv.create(folder / "env", symlinks=True)
+    (site,) = (folder / "env/lib").glob("python*/site-packages")
+    ours = sysconfig.get_paths()["purelib"]
+    (site / "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(site), str(folder)], check=True, capture_output=True)
+    return str(folder / "env/bin/python")
+
+
+def installed(python: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([python, "-I", "-m", "sim", *words], cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def played(place: Path) -> Path:
+    (folder,) = (place / "runs").iterdir()
+    return folder
+
+
+@pytest.mark.parametrize("line", RUNS)
+def test_the_page_s_package_is_played_verified_and_replayed(line: str, python: str, tmp_path: Path) -> None:
+    words = shlex.split(line)[1:]
+    ran = installed(python, *words, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    folder = played(tmp_path)
+    named = {one["name"]: one for one in json.loads((folder / "result.json").read_text())["plugins"]}
+    asked = {word.partition("=")[2].strip('[]"') for word in words}
+    assert named.keys() == asked & {"coins", "correlate", "two-sided", "mean-answer", "coarse"} != set()
+    assert {(one["source"], len(one["digest"])) for one in named.values()} == {("fairwall-example 0.1", 64)}
+    report = (folder / "report.html").read_text()
+    for one in named.values():
+        assert one["digest"] in report
+    assert ("not proved here" in report) == ("two-sided" in named)
+    assert installed(python, "verify", str(folder), cwd=tmp_path).returncode == 0
+    again = installed(python, "replay", str(folder), cwd=tmp_path)
+    assert "the same bit for" in again.stdout
+    assert again.returncode == 0
+    elsewhere = fairwall("replay", folder, cwd=tmp_path)
+    assert elsewhere.returncode == 2
+    (said,) = elsewhere.stderr.splitlines()
+    assert "fairwall-example 0.1): was played, and is not here: install it" in said
+    if "two-sided" not in named:  # what a party alone runs, nobody needs to read of it
+        assert fairwall("verify", folder, cwd=tmp_path).returncode == 0
+        assert fairwall("report", folder, cwd=tmp_path).returncode == 0
+
+
+def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    (tmp_path / "broken.py").write_text('import nothere\nSTRATEGIES = {"broken": 1}\n')
+    (tmp_path / "small.toml").write_text(SMALL)
+    names = ["good", *WHY, "broken", "best"]
+    files = ["--plugin", "bad.py", "--plugin", "broken.py"]
+    settings = ["--set", f"developer.strategy={json.dumps(names)}", "--set", "scenario.plugin_seconds=1.5"]
+    ran = fairwall("run", "small.toml", *settings, *files, cwd=tmp_path)
+    assert ran.returncode == 1
+    said = [line for line in ran.stderr.splitlines() if line.startswith("not finished")]
+    for line, (name, why) in zip(said, WHY.items(), strict=False):
+        named = rf"not finished \(developer.strategy = {name}\): plug-in {name} \(strategies, bad.py\): {why}"
+        assert re.fullmatch(named, line), line
+    assert said[len(WHY) :] == [
+        "not finished (developer.strategy = broken): plug-in broken (strategies, broken.py): "
+        "ModuleNotFoundError when it was imported, broken.py:1: No module named 'nothere'"
+    ]
+    result = json.loads((played(tmp_path) / "result.json").read_text())
+    assert [failure["cell"]["developer.strategy"] for failure in result["failures"]] == names[1:-1]
+    finished = [cell["developer.strategy"] for cell in result["summary"] if cell["trials"] == 2]
+    assert finished == ["good", "best"]
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.check
+def test_sessions_at_once_leave_out_a_cell_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    (tmp_path / "small.toml").write_text(SMALL)
+    settings = ["--set", 'developer.strategy=["raises", "good", "shape"]']
+    ran = fairwall("run", "small.toml", *settings, "--plugin", "bad.py", "--jobs", 2, cwd=tmp_path)
+    assert ran.returncode == 1, ran.stderr
+    result = json.loads((played(tmp_path) / "result.json").read_text())
+    assert {failure["cell"]["developer.strategy"] for failure in result["failures"]} == {"raises", "shape"}
+    assert [cell["developer.strategy"] for cell in result["summary"] if cell["trials"] == 2] == ["good"]
+
+
+def test_a_bad_mechanism_s_words_are_not_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "noise.py").write_text(MECHANISMS)
+    (tmp_path / "small.toml").write_text(SMALL)
+    settings = ["--set", 'compliance.mechanism=["tells", "few", "lost", "laplace"]']
+    ran = fairwall("run", "small.toml", *settings, "--plugin", "noise.py", cwd=tmp_path)
+    assert ran.returncode == 1
+    said = [line.partition("): ")[2] for line in ran.stderr.splitlines() if line.startswith("not finished")]
+    assert said == [
+        "plug-in tells (mechanisms, noise.py): ValueError in release, noise.py:9",
+        "plug-in few (mechanisms, noise.py): its answers are not one float64 for each of 4 models",
+        "plug-in lost (mechanisms, noise.py): its answers are not finite",
+    ]
+    for log in played(tmp_path).glob("logs/*"):
+        assert "there are" not in log.read_text()
+
+
+def test_a_decoder_that_fails_is_told_and_one_can_be_tried_on_old_answers(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    (tmp_path / "small.toml").write_text(SMALL)
+    ran = fairwall("run", "small.toml", "--set", "developer.decoder=nothing", "--plugin", "bad.py", cwd=tmp_path)
+    assert "plug-in nothing (decoders, bad.py): its estimate is not finite" in ran.stderr
+    (tmp_path / "mine.py").write_text(
+        "def decode(evidence):\n    return evidence.gaps @ (evidence.rows - evidence.rows.mean())\n"
+        'DECODERS = {"mine": decode}\n'
+    )
+    other = tmp_path / "other"
+    other.mkdir()
+    assert fairwall("run", tmp_path / "small.toml", cwd=other).returncode == 0
+    tried = fairwall("replay", played(other), "--decoder", "mine", "--plugin", tmp_path / "mine.py", cwd=other)
+    assert tried.returncode == 0, tried.stderr
+    assert "mine" in tried.stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "why"),
+    [
+        ({}, "developer.strategy=mime", "small.toml: developer.strategy: must be one of"),
+        ({"a.py": 'STRATEGIES = {"mine": 1}'}, "developer.strategy=mime", "not 'mime'; did you mean mine?"),
+        (
+            {"a.py": 'STRATEGIES = {"mine": 1}', "b.py": 'STRATEGIES = {"mine": 2}'},
+            "developer.strategy=mine",
+            "plug-in mine (strategies, a.py): b.py has one of that name too; only one of them may be there",
+        ),
+        (
+            {"a.py": 'STRATEGIES = {"best": 1}'},
+            "developer.strategy=best",
+            "plug-in best (strategies, a.py): its name is one of ours; give it another",
+        ),
+        ({"a.py": "x = 1"}, "developer.strategy=best", "--plugin: a.py: adds nothing: it has no"),
+        ({"a.py": "def ("}, "developer.strategy=best", "--plugin: a.py: not Python: "),
+        ({"a.py": None}, "developer.strategy=best", "--plugin: a.py: cannot be read: No such file or directory"),
+        ({"a.py": 'METRICS = {"mine": 1}'}, "compliance.metric=mine", "(metrics, a.py): is no Metric of its name"),
+        ({"a.py": 'MECHANISMS = {"mine": 1}'}, "compliance.mechanism=mine", "(mechanisms, a.py): is no mechanism"),
+        ({"a.py": '1/0\nGAMES = {"mine": 1}'}, "scenario.game=mine", "ZeroDivisionError when it was imported, a.py:1"),
+        ({"a.py": 'DATASETS = {"mine": 1}'}, "data.source=mine:x", "(datasets, a.py): is no Format"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_before(
+    files: dict[str, str | None], settings: str, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    for name, text in files.items():
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    options = [word for name in files for word in ("--plugin", name)]
+    if "data.source" in settings:
+        options += ["--set", "data.protected=a", "--set", "data.label=y", "--set", "data.advantaged=yes"]
+        (tmp_path / "small.toml").write_text(
+            SMALL.replace('scores = "uniform"', "").replace("n = 30", "test_size = 30").replace("n0 = 12", "")
+        )
+    ran = fairwall("run", "small.toml", "--set", settings, *options, cwd=tmp_path)
+    assert ran.returncode == 2
+    (said,) = ran.stderr.splitlines()[-1:]
+    assert why in said
+    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
+
+
+OTHERS = """
+from dataclasses import replace
+import pyarrow as pa
+import numpy as np
+from fairwall.laws.metric import Metric, Part
+
+METRICS = {"right-of-good": Metric("right-of-good", "accuracy gap among label 1", (Part("correct", 1),))}
+"""
+GAME = """
+from dataclasses import replace
+import numpy as np
+import pyarrow as pa
+from sim.datasets.formats import Format
+from sim.datasets.roles import Shipped
+from sim.games.reveal import GAME
+
+def read(path, source):
+    rng = np.random.default_rng(int(path.read_text()))
+    a = rng.integers(0, 2, 2000)
+    x = rng.normal(size=2000) + a
+    return pa.table({"g": np.where(a, "yes", "no"), "x": x, "y": (x + rng.normal(size=2000) > 0).astype(int)})
+
+GAMES = {"mine": replace(GAME, name="mine")}
+DATASETS = {"drawn": Format(Shipped("drawn", "y", "1", {"g": ("yes", "no")}), read)}
+"""
+TABLE = """
+[scenario]
+name = "drawn"
+game = "mine"
+[data]
+source = "drawn:seed.txt"
+test_size = 60
+[compliance]
+mechanism = "exact"
+metric = "right-of-good"
+"""
+
+
+def test_a_metric_a_data_set_and_a_game_of_others_are_played_and_replayed(tmp_path: Path) -> None:
+    for name, text in (("metric.py", OTHERS), ("game.py", GAME), ("drawn.toml", TABLE), ("seed.txt", "7")):
+        (tmp_path / name).write_text(text)
+    files = ["--plugin", "metric.py", "--plugin", "game.py"]
+    ran = fairwall("run", "drawn.toml", *files, "--json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    (line,) = json.loads(ran.stdout)["trials"]
+    assert line["targeted"] < 60
+    assert line["targeted_recovered"] == line["targeted"]
+    folder = played(tmp_path)
+    kinds = {one["kind"] for one in json.loads((folder / "result.json").read_text())["plugins"]}
+    assert kinds == {"metrics", "datasets", "games"}
+    assert fairwall("verify", folder, *files, cwd=tmp_path).returncode == 0
+    assert "the same bit for" in fairwall("replay", folder, *files, cwd=tmp_path).stdout
+    (tmp_path / "metric.py").write_text(OTHERS + "\n")
+    changed = fairwall("replay", folder, *files, cwd=tmp_path)
+    assert changed.returncode == 2
+    assert "is not what was played: SHA-256 was" in changed.stderr
+
+
+def test_the_file_of_the_page_is_played(tmp_path: Path) -> None:
+    (line,) = [line for line in PAGE.splitlines() if line.startswith("fairwall run") and "--plugin" in line]
+    (ending,) = re.findall(r"ends with `(STRATEGIES = .*?)`", PAGE)
+    (tmp_path / "mine.py").write_text(
+        "from developer.reveal.strategies import Strategy\n"
+        "from developer.reveal.strategies.strategy import everyone\n\n\n"
+        f"def play(hand):\n    return everyone(hand.prior() == 1)\n\n\n{ending}\n"
+    )
+    ran = fairwall(*line.split()[1:], "--trials", "1", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_page_has_every_kind() -> None:
+    from fairwall.plugins import KINDS
+
+    assert re.findall(r"\| `fairwall\.(\w+)` \|", PAGE) == [
+        *("strategies", "decoders", "attacks", "defences", "mechanisms", "laws", "metrics", "datasets", "games")
+    ]
+    assert set(KINDS) == set(re.findall(r"\| `fairwall\.(\w+)` \|", PAGE))
