@@ -1,6 +1,6 @@
 """Plug-ins: strategies, mechanisms and more that other people wrote, found by name and run where they belong.
 
-A package names what it adds as entry points, in a group for each of `KINDS`: ``fairwall.strategies`` and so on. A file
+A package names what it adds as entry points, in a group for each of `KINDS`, which begins with "fairwall.". A file
 given by ``--plugin`` has a table for each kind, in capitals: ``STRATEGIES = {"mine": ...}``. Both can be listed without
 running any of their code, and it is run when a scenario names it, no earlier:
 

@@ -352,7 +352,5 @@ def test_the_file_of_the_page_is_played(tmp_path: Path) -> None:
 def test_the_page_has_every_kind() -> None:
     from fairwall.plugins import KINDS
 
-    assert re.findall(r"\| `fairwall\.(\w+)` \|", PAGE) == [
-        *("strategies", "decoders", "attacks", "defences", "mechanisms", "laws", "metrics", "datasets", "games")
-    ]
-    assert set(KINDS) == set(re.findall(r"\| `fairwall\.(\w+)` \|", PAGE))
+    rows = re.findall(r"(?m)^\| [a-z ]+ \| (\w+) \|", PAGE)
+    assert sorted(rows) == sorted(KINDS)

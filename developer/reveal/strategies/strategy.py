@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,10 @@ class Metrics(Set[str]):
     """The names of the metrics of which something is so, those of plug-ins among them once they are looked up."""
 
     __hash__ = object.__hash__  # it does not change
+
+    @classmethod
+    def _from_iterable(cls, names: Iterable[str]) -> Set[str]:  # type: ignore[override]  # what is left of some
+        return frozenset(names)
 
     def __init__(self, fits: Callable[[Metric], bool]) -> None:
         self._fits = fits
