@@ -1,0 +1,294 @@
+"""Noise that keeps what it is asked for, and puts out what the other of two neighbours got.
+
+With the noisy numbers of a first run given to a second one, all that the second run does with them must be the same:
+only what is handed to the noise may differ. How much likelier the same numbers are in one run than in the other then
+follows from what was handed over and the scale, draw by draw; and what a batch of draws costs by composition.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partialmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.noise.sampling import STEPS_MAX, Noise
+from fairwall.laws.calibration import cauchy_loss
+from fairwall.laws.gaussian import gaussian_epsilon
+
+Place: TypeAlias = tuple[str, int]
+"""A file, and a line of it."""
+
+_XOR = (np.bitwise_xor, np.logical_xor, np.not_equal)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of the noise.
+
+    Parameters
+    ----------
+    kind : str
+        Which of the noise's methods; ``turned`` for attributes that coins of it turned over, ``balanced`` and ``ball``
+        for counts by group.
+    public : tuple
+        What must not depend on the secret: the shape, and the grid.
+    scale : float
+        Or the probability, or a rate.
+    values, output : ndarray
+        What was handed over, and what came back.
+    site : tuple of Place
+        Who called, innermost first.
+    """
+
+    kind: str
+    public: tuple[Any, ...]
+    scale: float
+    values: NDArray[Any]
+    output: NDArray[Any]
+    site: tuple[Place, ...]
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether nothing is hidden by it: the output is as secret as what was handed over."""
+        return self.scale == 0 and self.kind in ("laplace", "gaussian", "cauchy", "cube")
+
+    def is_alike(self, other: Call) -> bool:
+        """Whether both are the same call, but for secret values and a secret scale."""
+        return (self.kind, self.public) == (other.kind, other.public)
+
+    def noise(self) -> NDArray[np.float64]:
+        """Return what was added, in steps of the grid where values are rounded to it first."""
+        step = self.public[1]
+        if self.kind == "cauchy":
+            return np.asarray(self.output - self.values, np.float64)
+        return np.asarray(np.rint(self.output / step) - np.rint(self.values / step), np.float64)
+
+
+Choose: TypeAlias = Callable[[int, Call], "NDArray[Any] | None"]
+"""From a call's number and the call, as it was drawn, to what comes back instead; None for what was drawn."""
+
+
+@dataclass(eq=False)
+class Recorder:
+    """Noise from a source, recorded. See `compliance.noise.sampling.Noise`."""
+
+    source: Noise
+    choose: Choose = lambda _, __: None
+    calls: list[Call] = field(default_factory=list)
+
+    def _added(self, kind: str, values: NDArray[np.float64], scale: float, step: float, *least: int) -> NDArray[Any]:
+        drawn = getattr(self.source, kind)(values, scale, step, *least)
+        return self.kept(kind, (values.shape, step, *least), scale, values, drawn)
+
+    laplace = partialmethod(_added, "laplace")
+    gaussian = partialmethod(_added, "gaussian")
+    cauchy = partialmethod(_added, "cauchy")
+    cube = partialmethod(_added, "cube")
+
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli`."""
+        drawn = self.source.bernoulli(probability, size)
+        coins = self.kept("bernoulli", (size,), probability, np.empty(0), drawn).view(Coins)
+        coins.turn, coins.used = lambda secret, drawn: self.kept("turned", (size,), probability, secret, drawn), []
+        return coins
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli_exp`."""
+        drawn = self.source.bernoulli_exp(exponents)
+        return self.kept("bernoulli_exp", (exponents.shape,), 1.0, exponents, drawn)
+
+    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+        """See `Noise.integers`."""
+        return self.kept("integers", (size, high), 1.0, np.empty(0), self.source.integers(high, size))
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """See `Noise.permutation`."""
+        return self.kept("permutation", (n,), 1.0, np.empty(0), self.source.permutation(n))
+
+    def kept(
+        self, kind: str, public: tuple[Any, ...], scale: float, values: NDArray[Any], drawn: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Record a call, and return what comes back."""
+        call = Call(kind, public, float(scale), np.array(values), np.array(drawn), _site())
+        if not call.is_rounding and (chosen := self.choose(len(self.calls), call)) is not None:
+            call = Call(kind, public, call.scale, call.values, np.array(chosen, drawn.dtype), call.site)
+        self.calls.append(call)
+        return call.output.copy()
+
+
+class Coins(np.ndarray[Any, np.dtype[Any]]):
+    """Coins that turn attributes over: what came out of that is a noisy number, once."""
+
+    turn: Any = None
+    used: list[bool]
+
+    def __array_finalize__(self, of: Any) -> None:
+        """Keep being coins in another type."""
+        self.turn, self.used = getattr(of, "turn", None), getattr(of, "used", [])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
+        """Turn over where coins meet what they may hide."""
+        plain = [np.asarray(each) for each in inputs]
+        found = getattr(ufunc, method)(*plain, **how)
+        if ufunc in _XOR and method == "__call__" and len({each.shape for each in plain}) == 1:
+            return self._turned(next(each for each, own in zip(plain, inputs, strict=True) if own is not self), found)
+        return found
+
+    def __array_function__(self, function: Any, types: Any, inputs: Any, how: Any, /) -> Any:
+        """See `__array_ufunc__`."""
+        plain = [np.asarray(each) if isinstance(each, Coins) else each for each in inputs]
+        found = function(*plain, **how)
+        if function is np.where and len(plain) == 3 and inputs[0] is self:
+            other, secret = map(np.asarray, plain[1:])
+            if secret.shape == self.shape and np.isin(secret, (0, 1)).all() and np.array_equal(other, 1 - secret):
+                return self._turned(secret, found)
+        return found
+
+    def _turned(self, secret: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+        if self.turn is None or self.used:
+            return found
+        self.used.append(True)
+        told: NDArray[Any] = self.turn(secret, found)
+        self[...] = told.astype(np.bool_) ^ secret.astype(np.bool_)  # what the coins were, for whoever tells them too
+        return told
+
+
+def replayed(tape: Sequence[Call]) -> Choose:
+    """Put out what another run got at the same place."""
+    return lambda at, call: tape[at].output if at < len(tape) and tape[at].is_alike(call) else None
+
+
+def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
+    """Put out what may be drawn, and seldom is: numbers about where exact gaps are, or far off; one side of coins.
+
+    Only of a first few calls: to draw until something fits has to end.
+    """
+
+    def choose(at: int, call: Call) -> NDArray[Any] | None:
+        if at >= _STEERED:
+            return None
+        if call.kind in ("bernoulli", "bernoulli_exp"):
+            possible = call.scale > 0 if call.kind == "bernoulli" else True
+            return call.output | possible if not far else call.output & ~_may_be_false(call)
+        if call.kind not in ("laplace", "gaussian", "cauchy", "cube"):
+            return None
+        step = call.public[1]
+        if far:
+            signs = np.where(np.arange(call.values.size) % 2, -1, 1)
+            steps = np.rint((call.values + signs * _FAR * call.scale) / step)
+        elif call.values.size in (1, between.size):
+            steps = np.rint(between[: call.values.size] / step)
+        else:
+            return None
+        told: NDArray[np.float64] = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
+        return told
+
+    return choose
+
+
+_STEERED, _FAR = 8, 40.0
+
+
+def _may_be_false(call: Call) -> Any:
+    return call.values > 0 if call.kind == "bernoulli_exp" else call.scale < 1
+
+
+def costs(first: Sequence[Call], second: Sequence[Call], delta: float) -> NDArray[np.float64]:
+    """Return what each call costs of epsilon, with the numbers that came back alike but for a shift that is public.
+
+    Calls are the same but for secret values and scales. Infinite where no epsilon is enough. Laplace noise of two
+    scales and Gaussian noise need a delta, which is parted evenly among those of two scales; all Gaussian noise costs
+    together what is entered for its first call.
+    """
+    found = np.zeros(len(first))
+    pairs = list(zip(first, second, strict=True))
+    dilated = sum(one.kind in ("laplace", "gaussian") and one.scale != other.scale for one, other in pairs)
+    gaussian = [at for at, (one, _) in enumerate(pairs) if one.kind == "gaussian" and not one.is_rounding]
+    share = delta / max(1, dilated + bool(gaussian))
+    square = 0.0
+    for at, (one, other) in enumerate(pairs):
+        if one.kind == "gaussian" and one.scale == other.scale > 0:
+            square += float(np.sum(((one.noise() - other.noise()) * one.public[1] / one.scale) ** 2))
+        else:
+            follows = first[at + 1] if at + 1 < len(first) else None
+            found[at] = _cost(one, other, share, follows)
+    if square:
+        found[gaussian[0]] += gaussian_epsilon(1 / math.sqrt(square), share) if share else math.inf
+    return found
+
+
+def _cost(one: Call, other: Call, delta: float, follows: Call | None) -> float:
+    moved, scales = not np.array_equal(one.values, other.values), sorted((one.scale, other.scale))
+    if one.is_rounding and other.is_rounding or (not moved and scales[0] == scales[1] and _is_put_out(one, other)):
+        return 0.0
+    if one.kind == "turned":
+        return int(np.sum(one.values != other.values)) * _logs(one.scale, 1 - one.scale)
+    if one.kind == "bernoulli":
+        worst = max(_logs(*scales), _logs(1 - scales[0], 1 - scales[1]))
+        return float(one.public[0] * worst) if worst else 0.0
+    if one.kind == "bernoulli_exp":
+        return _cost_of_coins(one, other, follows)
+    if scales[0] == 0 or scales[0] != scales[1] and one.kind not in ("laplace", "cauchy"):
+        return math.inf
+    if one.kind in ("balanced", "ball"):
+        apart = np.abs(one.values - other.values).sum(axis=1)
+        return one.scale * float(apart.sum() if one.kind == "balanced" else np.ceil((apart / 2 / one.public[1]).max()))
+    shift = np.abs(one.noise() - other.noise())
+    if one.kind == "cauchy":
+        return sum(cauchy_loss(each, one.scale, other.scale) for each in shift.tolist())
+    step, *least = one.public[1:]
+    if one.kind == "cube":
+        farthest = float(shift.max()) * step
+        return (math.ceil(farthest) if any(least) else farthest) / one.scale
+    return float(shift.sum()) * step / scales[0] + _dilation(scales[1] / scales[0], shift.size, delta)
+
+
+def _is_put_out(one: Call, other: Call) -> bool:
+    return np.array_equal(one.output, other.output)
+
+
+def _logs(one: float, other: float) -> float:
+    if one == other:
+        return 0.0
+    return abs(math.log(one / other)) if min(one, other) > 0 else math.inf
+
+
+def _dilation(ratio: float, size: int, delta: float) -> float:
+    """Return what Laplace noise of two scales costs; `fairwall.laws.conceal_laplace` has the argument.
+
+    Whoever draws from the wider law loses T (r - 1) - size ln r, where T is above its quantile with probability delta.
+    """
+    if ratio == 1:
+        return 0.0
+    if not delta:
+        return math.inf
+    from scipy.special import gammainccinv
+
+    narrow = size * math.log(ratio)
+    return max(narrow, float(gammainccinv(size, delta)) * (ratio - 1) - narrow)
+
+
+def _cost_of_coins(one: Call, other: Call, follows: Call | None) -> float:
+    x, y = one.values, other.values
+    if follows is not None and follows.kind == "permutation" and follows.public == (x.size,) and x.min() == y.min() == 0:
+        # Permute and flip: scores of 2 a/epsilon, moved by at most a after one number was taken off all.
+        return float(np.ptp(x - y))
+    with np.errstate(divide="ignore"):
+        tails = np.log(-np.expm1(-x[x != y])) - np.log(-np.expm1(-y[x != y]))
+    return float(np.maximum(np.abs(x - y)[x != y], np.abs(tails)).sum())
+
+
+def _site() -> tuple[Place, ...]:
+    frame, found = sys._getframe(1), list[Place]()  # noqa: SLF001 - the documented way to see who calls
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back  # type: ignore[assignment]
+    while frame is not None and not frame.f_code.co_filename.endswith(("greybox.py", "<string>")):
+        found.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(found)
