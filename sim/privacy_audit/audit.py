@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from sim.privacy_audit.catalogue import Setting
+from compliance.mechanisms.mechanism import Mechanism
+from fairwall.errors import UserError
+from sim.privacy_audit.by_group import GroupCounts, GroupMechanism
+from sim.privacy_audit.catalogue import PrivacyAuditError, Setting
+from sim.privacy_audit.greybox import Fault, faults
 from sim.privacy_audit.pairs import stratum_sizes, worst_pairs
 from sim.privacy_audit.sampling import Evidence, lower_bound
-from sim.privacy_audit.subject import Subject
+from sim.privacy_audit.subject import Batches, Subject
 
 _ROUNDING = 1e-9
 """By which part of the claim an exact loss may exceed it: float64 has computed both."""
@@ -22,7 +27,8 @@ class Verdict:
 
     It claims the privacy loss `claimed` for a session, at `delta`. `exact` is the true loss there, the worst over all
     neighbouring counts, and `exact_counts` the (n0, n1) that have it; None where nobody has worked it out. `level` is
-    the probability of accusing a sound subject, over all looks, and `evidence` what sampling found.
+    the probability of accusing a sound subject, over all looks, and `evidence` what sampling found, None where nothing
+    was sampled. `faults` are those of the grey-box test, None where it cannot look into the subject.
     """
 
     subject: str
@@ -32,7 +38,8 @@ class Verdict:
     exact: float | None
     exact_counts: tuple[int, int] | None
     level: float
-    evidence: Evidence
+    evidence: Evidence | None
+    faults: tuple[Fault, ...] | None = None
 
     @property
     def accused_by_law(self) -> bool:
@@ -42,12 +49,17 @@ class Verdict:
     @property
     def accused_by_samples(self) -> bool:
         """Whether the lower bound is above the claim; wrong at most at the level."""
-        return self.evidence.lower > self.claimed
+        return self.evidence is not None and self.evidence.lower > self.claimed
+
+    @property
+    def accused_by_code(self) -> bool:
+        """Whether the grey-box test finds fault with it. It draws nothing that a sound subject could be accused by."""
+        return bool(self.faults)
 
     @property
     def accused(self) -> bool:
         """Whether the subject does not keep its claim."""
-        return self.accused_by_law or self.accused_by_samples
+        return self.accused_by_law or self.accused_by_code or self.accused_by_samples
 
 
 def audit(
@@ -58,20 +70,55 @@ def audit(
     samples: int,
     seed: int,
     on_look: Callable[[int, float], None] = lambda _look, _lower: None,
+    *,
+    is_sampled: bool = True,
 ) -> Verdict:
     """Audit the privacy of a subject of `catalogue.prepare`, or one's own, by its name for the verdict.
 
     `level` is the family-wise probability of accusing a sound subject in this audit, `samples` the most sessions on one
     data set. The same seed gives the same verdict. `on_look` is called after each look with its number and the best
-    bound so far.
+    bound so far. Unless `is_sampled` there is but arithmetic and the grey-box test.
+
+    Raises
+    ------
+    PrivacyAuditError
+        For a subject that raises something, with what and where.
     """
+    try:
+        return _audited(name, subject, setting, level, samples, seed, on_look if is_sampled else None)
+    except UserError:
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"raised {type(error).__name__}: {error}".splitlines()[0]
+        raise PrivacyAuditError(f"{name} {what} ({place.filename}:{place.lineno})") from error
+
+
+def _audited(
+    name: str,
+    subject: Subject,
+    setting: Setting,
+    level: float,
+    samples: int,
+    seed: int,
+    on_look: Callable[[int, float], None] | None,
+) -> Verdict:
     generator = np.random.default_rng(seed)
     worst = worst_loss(subject, setting.metric, setting.n, setting.queries)
     pairs = worst_pairs(setting.metric, setting.n, setting.queries, generator)
-    evidence = lower_bound(subject, pairs, level, samples, generator, on_look)
+    tested = _mechanism(subject)
+    found = None if tested is None else faults(tested, pairs, setting.epsilon, setting.delta)
+    evidence = lower_bound(subject, pairs, level, samples, generator, on_look) if on_look else None
     claim = subject.claim
     exact, counts = (worst[0], worst[1:]) if worst else (None, None)
-    return Verdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence)
+    return Verdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence, found)
+
+
+def _mechanism(subject: Subject) -> Mechanism | None:
+    """Return what the grey-box test looks into; None for a service of several requests."""
+    if isinstance(subject, GroupCounts):
+        return GroupMechanism(subject)
+    return subject.mechanism if isinstance(subject, Batches) else None
 
 
 def worst_loss(subject: Subject, metric: str, n: int, queries: int) -> tuple[float, int, int] | None:

@@ -15,13 +15,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.group_noise import balanced_noise, ball_noise
 from compliance.answers.groups import released
-from compliance.mechanisms.mechanism import Question
+from compliance.ledger.accountant import Loss, pure
+from compliance.mechanisms.mechanism import Guarantee, Question, Release
 from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
@@ -29,6 +31,7 @@ from fairwall.laws.ball import Ball
 from fairwall.laws.groups import SUM_STEP, noise_rate
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.v1.array_pb2 import Array
+from sim.privacy_audit.recorded import Recorder
 from sim.privacy_audit.subject import Claim, Subject
 
 _ATTRIBUTE = Attribute("group", ("0", "1", "2"))
@@ -141,6 +144,63 @@ class GroupCounts:
             ]
         sums = [(_read(told.sums.sums), told.sums.rate, SUM_STEP)] if told.HasField("sums") else []
         return [*tables, *rows, *sums]
+
+
+@dataclass(frozen=True)
+class GroupMechanism:
+    """What counts by group as a `Mechanism` for the grey-box test: noise is added by its whole tables and rows."""
+
+    subject: GroupCounts
+
+    @property
+    def name(self) -> str:
+        """See `Mechanism.name`."""
+        return self.subject.name
+
+    title = name
+    guarantee: Guarantee = "pure"
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """Whose lines are named: the service's own function."""
+        return released
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return self.subject.refuses(metric)
+
+    def cost(self, epsilon: float, _delta: float) -> Loss:
+        """See `Mechanism.cost`."""
+        return pure(epsilon)
+
+    def release(self, question: Question, _facts: object, epsilon: float, _delta: float, noise: Any) -> Release:
+        """Return all that is told, as bytes. See `Mechanism.release`."""
+
+        def of_table(_: Noise, rate: float, rows: int, groups: int) -> _Added:
+            return _Added(noise, "balanced", rate, (), balanced_noise(noise.source, rate, rows, groups))
+
+        def of_ball(_: Noise, ball: Ball) -> list[_Added]:
+            return [_Added(noise, "ball", ball.rate, ball.reaches, each) for each in ball_noise(noise.source, ball)]
+
+        with patch.multiple("compliance.answers.groups", balanced_noise=of_table, ball_noise=of_ball):
+            told = replace(self.subject, epsilon=epsilon).release(question, noise)
+        return Release(np.frombuffer(told.SerializeToString(deterministic=True), np.uint8).astype(np.float64))
+
+
+@dataclass(frozen=True)
+class _Added:
+    """Noise by group, which is recorded with the counts that it is added to."""
+
+    recorder: Recorder
+    kind: Literal["balanced", "ball"]
+    rate: float
+    reaches: tuple[int, ...]
+    noise: NDArray[np.int64]
+
+    __array_ufunc__ = None  # so that a table of counts leaves adding to this
+
+    def __radd__(self, exact: NDArray[Any]) -> NDArray[Any]:
+        return self.recorder.kept(self.kind, (exact.shape, self.reaches), self.rate, exact, exact + self.noise)
 
 
 def _read(message: Array) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from fairwall.laws.metric import find_metric
 from sim.privacy_audit import twins
 from sim.privacy_audit.by_group import group_counts
 from sim.privacy_audit.exact import LAWS, exact_loss
+from sim.privacy_audit.foreign import load
 from sim.privacy_audit.pairs import least_people
 from sim.privacy_audit.subject import Batches, Subject
 
@@ -211,10 +212,13 @@ def prepare(
 ) -> tuple[Subject, Setting]:
     """Return a subject, and what to ask it: its own setting, with what the caller says instead.
 
+    A name with a colon is that of a mechanism of one's own, see `foreign.load`.
+
     Raises
     ------
     PrivacyAuditError
-        For an unknown name, something out of range, or what the subject does not answer or does not claim.
+        For an unknown name, a file without what is named, something out of range, or what the subject does not answer
+        or does not claim.
     """
     changes = {"metric": metric, "n": n, "queries": queries, "epsilon": epsilon, "delta": delta}
     changes["batches"] = batches
@@ -242,6 +246,8 @@ def prepare(
 def _default(name: str) -> Setting:
     if name in _NAMED:
         return _NAMED[name].setting
+    if ":" in name:
+        return Setting()
     if name not in MECHANISMS:
         raise PrivacyAuditError(f"unknown mechanism {name!r}; `fairwall test privacy --list` names them all")
     # Theorem 8 (conceal-laplace) is stated for epsilon below 1 only.
@@ -255,6 +261,8 @@ def _make(name: str, setting: Setting) -> Subject:
         if setting.batches > 1:
             raise PrivacyAuditError(f"batches: a session with {name} is what it is")
         return _NAMED[name].make(name, setting.epsilon)
+    if ":" in name:
+        return Batches(load(name), setting.epsilon, setting.delta, batches=setting.batches)
     mechanism = MECHANISMS[name]
     if isinstance(mechanism, NotProved):
         mechanism = mechanism.own  # many sessions are drawn at a time, whose answers are no batch's

@@ -4,12 +4,13 @@ The idea is that of Re:cord-play (arXiv 2602.17454). A mechanism answers about o
 put out is kept. It then answers about a neighbour and gets the same noisy numbers. Sound is
 
 * **the same draws**, in order, shape and grid: else what is drawn depends on the secret;
-* **the same release**, to the last bit: answers, facts, intervals, joint draws are made of noisy numbers and public ones;
+* **the same release**, to the last bit: answers, facts, intervals and joint draws are made of noisy and public numbers;
 * **draws that cost no more than is charged**: how much likelier the same numbers are on one side follows from the
   values and scales handed to each call (`recorded.costs`), and adds up.
 
-And a repeat on the first data set gives the same, or something else was drawn beside the noise. All of this holds for
-whatever noise puts out, so the numbers are not only drawn: they are also put where gaps are, and far off.
+And a repeat on the first data set gives the same, or something else was drawn beside the noise. Of what claims epsilon
+alone, all of this holds for whatever noise puts out: so numbers are not only drawn, but also put where gaps are, and far
+off. What claims a delta as well is wrong on a draw with that probability at most, and its numbers are drawn.
 
 By composition a draw costs what it tells, used or not. Three proofs say less, and are tried before anybody is accused:
 permute and flip (`recorded`); a draw that nothing released depends on costs nothing (propose, test, release); and of
@@ -24,17 +25,22 @@ import linecache
 import math
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, Release, Reusable
+from compliance.mechanisms import mechanism as mechanism_module
+from compliance.mechanisms import promise
+from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Release, Reusable
 from compliance.noise.sampling import Seeded
+from sim.privacy_audit import foreign, recorded
 from sim.privacy_audit.pairs import Pair
-from sim.privacy_audit.recorded import Call, Choose, Place, Recorder, costs, replayed, steered
+from sim.privacy_audit.recorded import NUMBERS, Call, Choose, Coins, Place, Recorder, costs, replayed, steered
 
 Kind = Literal["branch", "grid", "scale", "sensitivity", "output", "randomness"]
 
@@ -50,8 +56,8 @@ ABOUT: dict[Kind, str] = {
 _ROUNDING = 1e-7
 """By which part of the claim costs may exceed it: float64 has computed both."""
 
-_BATCHES = (1.0, 1.0, 2.0)
-"""Of a session, by the factor of epsilon: some buy anew only what is dearer."""
+_SESSIONS = ((1.0, 1.0), (1.0, 2.0), (1.0,))
+"""Batches of each session, by the factor of epsilon: noise is drawn, steered near gaps, and far off."""
 
 _DRAWS = 3
 
@@ -60,17 +66,20 @@ _DRAWS = 3
 class Fault:
     """What is wrong, in which line, and on which neighbours it showed.
 
-    `line` counts from 1, and `source` is its text. `batch` counts the session's from 1. `cost` is what the batch's
-    draws cost where that is too much, else None.
+    `places` are that line and, of a call of the noise, those that led there. `batch` counts the session's from 1.
+    `cost` is what the batch's draws cost where that is too much, else None.
     """
 
     kind: Kind
-    file: str
-    line: int
-    source: str
+    places: tuple[Place, ...]
     pair: str
     batch: int
-    cost: float | None = None
+    cost: float | None
+
+    @property
+    def source(self) -> str:
+        """The text of the line."""
+        return linecache.getline(*self.places[0]).strip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +102,7 @@ class _Batch:
     epsilon: float
     delta: float
     draw: int
-    folder: str
+    folders: frozenset[Path]
 
     def run(self, choose: Choose, *, other: bool = False) -> _Run:
         question = self.pair.second if other else self.pair.first
@@ -101,14 +110,14 @@ class _Batch:
         try:
             release = self.mechanism.release(question, self.facts, self.epsilon, self.delta, recorder)
             joint = None if release.joint is None else release.joint(_DRAWS, seed)
-        except Exception as error:  # noqa: BLE001 - anybody's code; what it raises is told, or compared
+        except Exception as error:
             return _Run(None, error, type(error).__name__, recorder.calls)
         told = (release.values, dict(release.facts), release.low, release.high, release.likely, joint)
         return _Run(release, None, _image(told), recorder.calls)
 
     def begin(self) -> Choose:
-        """Say what noise puts out first."""
-        if self.draw == 0:
+        """Say what noise puts out first: with a delta what is drawn, as of what is seldom nothing is promised."""
+        if self.draw == 0 or self.delta:
             return lambda _, __: None
         middle = (self.pair.first.gaps() + self.pair.second.gaps()) / 2
         return steered(np.nan_to_num(middle, posinf=0.0, neginf=0.0), far=self.draw > 1)
@@ -139,28 +148,28 @@ def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: f
     Exception
         What the mechanism raises whoever is who.
     """
-    found: dict[tuple[Kind, str, int], Fault] = {}
-    folder = _folder(mechanism)
+    found: dict[tuple[Kind, Place], Fault] = {}
+    folders = _folders(mechanism)
     for pair in pairs:
-        for draw in range(_DRAWS):
-            for fault in _session(mechanism, pair, epsilon, delta, draw, folder):
-                found.setdefault((fault.kind, fault.file, fault.line), fault)
+        for draw in range(len(_SESSIONS)):
+            for fault in _session(mechanism, pair, epsilon, delta, draw, folders):
+                found.setdefault((fault.kind, fault.places[0]), fault)
     return tuple(found.values())
 
 
 def _session(
-    mechanism: Mechanism, pair: Pair, epsilon: float, delta: float, draw: int, folder: str
+    mechanism: Mechanism, pair: Pair, epsilon: float, delta: float, draw: int, folders: frozenset[Path]
 ) -> Iterator[Fault]:
     facts = NO_FACTS
-    for number, factor in enumerate(_BATCHES, start=1):
+    for number, factor in enumerate(_SESSIONS[draw], start=1):
         if mechanism.refuses(pair.first.metric, factor * epsilon, delta) is not None:
             return
-        batch = _Batch(mechanism, pair, facts, factor * epsilon, delta, draw, folder)
+        batch = _Batch(mechanism, pair, facts, factor * epsilon, delta, draw, folders)
         first = batch.run(batch.begin())
         wrong = _compared(batch, first)
         if wrong is not None:
-            kind, (file, line), cost = wrong
-            yield Fault(kind, file, line, linecache.getline(file, line).strip(), pair.about, number, cost)
+            kind, places, cost = wrong
+            yield Fault(kind, places, pair.about, number, cost)
             return
         if first.release is None:
             if draw == 0 and first.raised is not None:
@@ -169,30 +178,33 @@ def _session(
         facts = {**facts, **first.release.facts}
 
 
-def _compared(batch: _Batch, first: _Run) -> tuple[Kind, Place, float | None] | None:
+def _compared(batch: _Batch, first: _Run) -> tuple[Kind, tuple[Place, ...], float | None] | None:
     """Return the first fault: what it is, where, and what the draws cost."""
     tape = replayed(first.calls)
-    if batch.draw == 0 and not _is_same(first, batch.run(batch.begin())):
+    if batch.draw == 0 and batch.facts is NO_FACTS and not _is_same(first, batch.run(batch.begin())):
         return "randomness", _parting(batch, batch.begin(), batch.begin(), other=False, after=0), None
     second = batch.run(tape, other=True)
     for at in range(max(len(first.calls), len(second.calls))):
         one, two = (run.calls[at] if at < len(run.calls) else None for run in (first, second))
         if one is None or two is None or not one.is_alike(two):
             if one is not None and two is not None and one.kind == two.kind and one.site == two.site:
-                return "grid", _place(one, batch.folder), None
+                return "grid", _place(one, batch.folders), None
             return "branch", _parting(batch, batch.begin(), tape, other=True, after=None), None
     if first.image != second.image:
         hidden = sum(not call.is_rounding for call in first.calls)
-        return "output", _parting(batch, batch.begin(), tape, other=True, after=hidden), None
+        return "output", _parting(batch, batch.begin(), tape, other=True, after=hidden or None), None
     epsilon, delta = batch.charged
     most = epsilon * (1 + _ROUNDING)
     spent = costs(first.calls, second.calls, delta)
-    if spent.sum() <= most or any(total <= most for total in _by_other_proofs(batch, first, second, spent, delta)):
+    least = float(spent.sum())
+    if least > most:
+        least = min(least, *_by_other_proofs(batch, first, second, spent, delta))
+    if least <= most:
         return None
     scaled = [call.scale != other.scale for call, other in zip(first.calls, second.calls, strict=True)]
     worst = int(np.argmax(np.where(scaled, np.inf, 0.0) if any(scaled) else spent))
     kind: Kind = "scale" if any(scaled) else "sensitivity"
-    return kind, _place(first.calls[worst], batch.folder), float(spent.sum())
+    return kind, _place(first.calls[worst], batch.folders), least
 
 
 def _is_same(first: _Run, second: _Run) -> bool:
@@ -236,10 +248,12 @@ def _by_other_proofs(
 
 def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:
     """Whether nothing is released of a draw, and nothing is drawn because of it."""
+    if first.calls[at].kind not in NUMBERS:
+        return False
 
     def changed(sign: float) -> Choose:
         def choose(number: int, call: Call) -> NDArray[Any] | None:
-            if number == at and call.kind in ("laplace", "gaussian", "cauchy", "cube"):
+            if number == at and call.kind in NUMBERS:
                 away = sign * np.rint(1e3 * call.scale / call.public[1]) * call.public[1]
                 return np.asarray(call.values * 0 + away)
             return replayed(first.calls)(number, call)
@@ -252,24 +266,33 @@ def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:
 # ---- which line
 
 
-def _folder(mechanism: Mechanism) -> str:
-    """Return where a mechanism's own code is."""
-    own: Any = getattr(mechanism, "function", type(mechanism))
-    if not (inspect.isfunction(own) or inspect.isclass(own)):
-        own = type(own)
-    try:
-        return str(Path(inspect.getsourcefile(own) or "").resolve().parent)
-    except TypeError:
-        return str(Path(type(mechanism).release.__code__.co_filename).resolve().parent)
+def _folders(mechanism: Mechanism) -> frozenset[Path]:
+    """Return where a mechanism's own code is: its function, or its class and what that is made from."""
+    own: Any = getattr(mechanism, "function", mechanism)
+    kinds = [own] if inspect.isfunction(own) else [kind for kind in type(own).__mro__ if kind is not object]
+    found = set[Path]()
+    for kind in kinds:
+        with suppress(TypeError, OSError):  # made by no file
+            found.add(Path(inspect.getsourcefile(kind) or "").resolve().parent)
+    return frozenset(found)
 
 
-def _is_own(file: str, folder: str) -> bool:
-    return str(Path(file).parent) == folder and Path(file).name not in ("greybox.py", "recorded.py", "foreign.py")
+@cache
+def _is_own(file: str, folders: frozenset[Path]) -> bool:
+    path = Path(file).resolve()
+    return path.parent in folders and path not in _TRUSTED
 
 
-def _place(call: Call, folder: str) -> Place:
-    """Return the line that called the noise: of the mechanism's own code, if there is one."""
-    return next((place for place in call.site if _is_own(place[0], folder)), call.site[0])
+_TRUSTED = {
+    Path(str(module.__file__)).resolve()
+    for module in (mechanism_module, promise, recorded, foreign, sys.modules[__name__])
+}
+"""Code around a mechanism's own."""
+
+
+def _place(call: Call, folders: frozenset[Path]) -> tuple[Place, ...]:
+    """Return the lines that called the noise: of the mechanism's own code, where there are any."""
+    return tuple(place for place in call.site if _is_own(place[0], folders)) or call.site[:1]
 
 
 @dataclass(frozen=True)
@@ -293,14 +316,14 @@ def _traced(batch: _Batch, choose: Choose, *, other: bool) -> list[_Event]:
 
     def trace(frame: Any, event: str, value: Any) -> Any:
         file = frame.f_code.co_filename
-        if not _is_own(file, batch.folder):
+        if not _is_own(file, batch.folders):
             return None
         place = (file, frame.f_lineno)
         if event in ("line", "return"):
             local = {"return": value} if event == "return" else frame.f_locals
             caller = frame.f_back
             before = last.get(frame, (caller.f_code.co_filename, caller.f_lineno))
-            images = {name: _image(each) for name, each in local.items()}
+            images = {name: _image(each) for name, each in local.items() if not isinstance(each, Coins)}
             events.append(_Event(place, place if event == "return" else before, frame.f_code.co_name, drawn[0], images))
             last[frame] = place
         return trace
@@ -314,24 +337,24 @@ def _traced(batch: _Batch, choose: Choose, *, other: bool) -> list[_Event]:
     return events
 
 
-def _parting(batch: _Batch, here: Choose, there: Choose, *, other: bool, after: int | None) -> Place:
+def _parting(batch: _Batch, here: Choose, there: Choose, *, other: bool, after: int | None) -> tuple[Place]:
     """Return the line by which two runs part: that decides where to go on, or makes another value.
 
-    `after` is how many draws values may differ before; None for where runs go alone. In that case the last parting
-    before the draws differ counts, since others may have no effect.
+    `after` is how many draws values may differ before; None for which way they go alone. Where that is one way, it is
+    the line that releases.
     """
     events = _traced(batch, here, other=False), _traced(batch, there, other=other)
     known: dict[tuple[str, str], Any] = {}
     for at, (one, two) in enumerate(zip(*events, strict=False)):
         if one.place != two.place:
-            return events[0][at - 1].place
+            return (events[0][at - 1].place,)
         for name, image in one.local.items():
             is_new = known.get((one.function, name)) != (image, two.local.get(name))
-            if after is not None and is_new and one.draws >= after and image != two.local.get(name):
-                if _is_own(one.before[0], batch.folder):
-                    return one.before
+            is_late = after is not None and one.draws >= after and _is_own(one.before[0], batch.folders)
+            if is_late and is_new and image != two.local.get(name):
+                return (one.before,)
             known[one.function, name] = image, two.local.get(name)
-    return events[0][-1].place if events[0] else (inspect.getfile(type(batch.mechanism)), 1)
+    return (events[0][-1].place if events[0] else (type(batch.mechanism).__module__, 0),)
 
 
 def _image(value: Any) -> Any:

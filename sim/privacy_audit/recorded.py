@@ -24,6 +24,9 @@ from fairwall.laws.gaussian import gaussian_epsilon
 Place: TypeAlias = tuple[str, int]
 """A file, and a line of it."""
 
+NUMBERS = ("laplace", "gaussian", "cauchy", "cube")
+"""The kinds of calls that add noise to numbers, which may be all that there are of the grid."""
+
 _XOR = (np.bitwise_xor, np.logical_xor, np.not_equal)
 
 
@@ -56,7 +59,7 @@ class Call:
     @property
     def is_rounding(self) -> bool:
         """Whether nothing is hidden by it: the output is as secret as what was handed over."""
-        return self.scale == 0 and self.kind in ("laplace", "gaussian", "cauchy", "cube")
+        return self.scale == 0 and self.kind in NUMBERS
 
     def is_alike(self, other: Call) -> bool:
         """Whether both are the same call, but for secret values and a secret scale."""
@@ -176,7 +179,7 @@ def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
         if call.kind in ("bernoulli", "bernoulli_exp"):
             possible = call.scale > 0 if call.kind == "bernoulli" else True
             return call.output | possible if not far else call.output & ~_may_be_false(call)
-        if call.kind not in ("laplace", "gaussian", "cauchy", "cube"):
+        if call.kind not in NUMBERS:
             return None
         step = call.public[1]
         if far:
@@ -224,8 +227,9 @@ def costs(first: Sequence[Call], second: Sequence[Call], delta: float) -> NDArra
 
 
 def _cost(one: Call, other: Call, delta: float, follows: Call | None) -> float:
-    moved, scales = not np.array_equal(one.values, other.values), sorted((one.scale, other.scale))
-    if one.is_rounding and other.is_rounding or (not moved and scales[0] == scales[1] and _is_put_out(one, other)):
+    scales = sorted((one.scale, other.scale))
+    moved = scales[0] != scales[1] or not np.array_equal(one.values, other.values)
+    if (one.is_rounding and other.is_rounding) or (not moved and np.array_equal(one.output, other.output)):
         return 0.0
     if one.kind == "turned":
         return int(np.sum(one.values != other.values)) * _logs(one.scale, 1 - one.scale)
@@ -234,23 +238,21 @@ def _cost(one: Call, other: Call, delta: float, follows: Call | None) -> float:
         return float(one.public[0] * worst) if worst else 0.0
     if one.kind == "bernoulli_exp":
         return _cost_of_coins(one, other, follows)
-    if scales[0] == 0 or scales[0] != scales[1] and one.kind not in ("laplace", "cauchy"):
+    if scales[0] == 0 or (scales[0] != scales[1] and one.kind not in ("laplace", "cauchy")):
         return math.inf
     if one.kind in ("balanced", "ball"):
         apart = np.abs(one.values - other.values).sum(axis=1)
-        return one.scale * float(apart.sum() if one.kind == "balanced" else np.ceil((apart / 2 / one.public[1]).max()))
+        return float(
+            one.scale * (apart.sum() if one.kind == "balanced" else np.ceil((apart / 2 / one.public[1]).max()))
+        )
     shift = np.abs(one.noise() - other.noise())
     if one.kind == "cauchy":
         return sum(cauchy_loss(each, one.scale, other.scale) for each in shift.tolist())
     step, *least = one.public[1:]
     if one.kind == "cube":
         farthest = float(shift.max()) * step
-        return (math.ceil(farthest) if any(least) else farthest) / one.scale
-    return float(shift.sum()) * step / scales[0] + _dilation(scales[1] / scales[0], shift.size, delta)
-
-
-def _is_put_out(one: Call, other: Call) -> bool:
-    return np.array_equal(one.output, other.output)
+        return float(math.ceil(farthest) if any(least) else farthest) / one.scale
+    return float(shift.sum() * step / scales[0]) + _dilation(scales[1] / scales[0], shift.size, delta)
 
 
 def _logs(one: float, other: float) -> float:
@@ -276,7 +278,12 @@ def _dilation(ratio: float, size: int, delta: float) -> float:
 
 def _cost_of_coins(one: Call, other: Call, follows: Call | None) -> float:
     x, y = one.values, other.values
-    if follows is not None and follows.kind == "permutation" and follows.public == (x.size,) and x.min() == y.min() == 0:
+    if (
+        follows is not None
+        and follows.kind == "permutation"
+        and follows.public == (x.size,)
+        and x.min() == y.min() == 0
+    ):
         # Permute and flip: scores of 2 a/epsilon, moved by at most a after one number was taken off all.
         return float(np.ptp(x - y))
     with np.errstate(divide="ignore"):
@@ -285,7 +292,7 @@ def _cost_of_coins(one: Call, other: Call, follows: Call | None) -> float:
 
 
 def _site() -> tuple[Place, ...]:
-    frame, found = sys._getframe(1), list[Place]()  # noqa: SLF001 - the documented way to see who calls
+    frame, found = sys._getframe(1), list[Place]()
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back  # type: ignore[assignment]
     while frame is not None and not frame.f_code.co_filename.endswith(("greybox.py", "<string>")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,12 +16,15 @@ from sim.cli.status import FAILED
 
 if TYPE_CHECKING:
     from sim.privacy_audit.audit import Verdict
+    from sim.privacy_audit.greybox import Fault
 
 SAMPLES = 2**18
 
 
 def privacy(
-    mechanism: Annotated[str | None, typer.Argument(help="What `--list` names.", metavar="MECHANISM")] = None,
+    mechanism: Annotated[
+        str | None, typer.Argument(help="What `--list` names, or FILE.py:FUNCTION.", metavar="MECHANISM")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="The metric that is asked for.")] = None,
     people: Annotated[int | None, typer.Option(help="People in the data set.")] = None,
     models: Annotated[int | None, typer.Option(help="Models in a batch.")] = None,
@@ -31,6 +35,7 @@ def privacy(
     samples: Annotated[int, typer.Option(help="The most sessions on one data set.")] = SAMPLES,
     seed: Annotated[int, typer.Option(help="The same seed gives the same verdict.")] = 0,
     plugin: Plugins = None,
+    grey_only: Annotated[bool, typer.Option("--grey-only", help="Draw no sessions: the grey-box test alone.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     show_list: Annotated[bool, typer.Option("--list", help="List what can be audited, and leave.")] = False,
 ) -> None:
@@ -64,7 +69,7 @@ def privacy(
 
         others = find("mechanisms", mechanism)
         with others.watched("in its test") if others else contextlib.nullcontext():
-            verdict = audit(mechanism, subject, setting, level, samples, seed, on_look)
+            verdict = audit(mechanism, subject, setting, level, samples, seed, on_look, is_sampled=not grey_only)
     if as_json:
         typer.echo(json.dumps(as_record(verdict), allow_nan=False))
     else:
@@ -75,7 +80,23 @@ def privacy(
 
 def as_record(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for JSON: one flat object; an infinite number is the string "inf"."""
-    evidence, setting = verdict.evidence, verdict.setting
+    evidence, setting, faults = verdict.evidence, verdict.setting, verdict.faults
+    sampled = (
+        {}
+        if evidence is None
+        else {
+            "lower_bound": evidence.lower,
+            "reach": evidence.reach,
+            "level": verdict.level,
+            "looks": evidence.looks,
+            "sessions": evidence.sessions,
+            "pair": evidence.pair,
+            "event": evidence.event,
+            "hits": evidence.hits,
+            "neighbour_hits": evidence.neighbour_hits,
+            "trials": evidence.trials,
+        }
+    )
     record = {
         "mechanism": verdict.subject,
         "metric": setting.metric,
@@ -87,27 +108,34 @@ def as_record(verdict: Verdict) -> dict[str, Any]:
         "delta": verdict.delta,
         "exact": verdict.exact,
         "exact_counts": verdict.exact_counts,
-        "lower_bound": evidence.lower,
-        "reach": evidence.reach,
-        "level": verdict.level,
-        "looks": evidence.looks,
-        "sessions": evidence.sessions,
-        "pair": evidence.pair,
-        "event": evidence.event,
-        "hits": evidence.hits,
-        "neighbour_hits": evidence.neighbour_hits,
-        "trials": evidence.trials,
+        **sampled,
+        "faults": None if faults is None else [_as_record(fault) for fault in faults],
+        "accused_by_code": verdict.accused_by_code,
         "accused_by_law": verdict.accused_by_law,
         "accused_by_samples": verdict.accused_by_samples,
         "accused": verdict.accused,
     }
+    return _finite(record)
+
+
+def _as_record(fault: Fault) -> dict[str, Any]:
+    from sim.privacy_audit.greybox import ABOUT
+
+    file, line = fault.places[0]
+    record = {"kind": fault.kind, "about": ABOUT[fault.kind], "file": file, "line": line, "source": fault.source}
+    return _finite({**record, "pair": fault.pair, "batch": fault.batch, "cost": fault.cost})
+
+
+def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return {key: "inf" if value == math.inf else value for key, value in record.items()}
 
 
 def _print_verdict(verdict: Verdict) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
+    from sim.privacy_audit.greybox import ABOUT
     from sim.report.notation import plural
 
     evidence, setting = verdict.evidence, verdict.setting
@@ -121,25 +149,47 @@ def _print_verdict(verdict: Verdict) -> None:
     )
     table.add_row("claimed", f"epsilon {verdict.claimed:g}, delta {verdict.delta:g} a session")
     table.add_row("exact loss", exact)
-    table.add_row("lower bound", f"{evidence.lower:.4g} (such samples reach {evidence.reach:.3g} at most)")
-    looks, sessions = plural(evidence.looks, "look"), plural(evidence.sessions, "session")
-    table.add_row("", f"level {verdict.level:g} over all looks; {looks}, {sessions}")
-    table.add_row("found on", evidence.pair)
-    table.add_row("event", evidence.event)
-    table.add_row("", f"in {evidence.hits:,} of {evidence.trials:,} sessions; next door in {evidence.neighbour_hits:,}")
+    if evidence is not None:
+        table.add_row("lower bound", f"{evidence.lower:.4g} (such samples reach {evidence.reach:.3g} at most)")
+        looks, sessions = plural(evidence.looks, "look"), plural(evidence.sessions, "session")
+        table.add_row("", f"level {verdict.level:g} over all looks; {looks}, {sessions}")
+        table.add_row("found on", evidence.pair)
+        table.add_row("event", evidence.event)
+        happened = f"in {evidence.hits:,} of {evidence.trials:,} sessions"
+        table.add_row("", f"{happened}; next door in {evidence.neighbour_hits:,}")
+    if not verdict.faults:
+        table.add_row("grey box", "not looked into: more than one request" if verdict.faults is None else "no fault")
+    for fault in verdict.faults or ():
+        cost = "" if fault.cost is None else f": epsilon {fault.cost:.4g}"
+        table.add_row("grey box", Text(ABOUT[fault.kind] + cost))
+        table.add_row("", Text("in " + ", from ".join(f"{_short(file)}:{line}" for file, line in fault.places)))
+        table.add_row("", Text(fault.source))
+        table.add_row("", Text(f"on {fault.pair}; batch {fault.batch}"))
     console = Console(highlight=False)
     console.print(table)
     console.print(_sentence(verdict))
+
+
+def _short(file: str) -> str:
+    """Return a path from where the command is run, if it is below."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _sentence(verdict: Verdict) -> str:
     if verdict.accused:
         by = [
             name
-            for name, accused in (("its law", verdict.accused_by_law), ("its samples", verdict.accused_by_samples))
+            for name, accused in (
+                ("its law", verdict.accused_by_law),
+                ("its code", verdict.accused_by_code),
+                ("its samples", verdict.accused_by_samples),
+            )
             if accused
         ]
         return f"{verdict.subject}: ACCUSED by {' and '.join(by)}: it does not keep epsilon {verdict.claimed:g}"
+    if verdict.evidence is None:
+        return f"{verdict.subject}: not accused. Nothing was drawn: the grey-box test alone has looked"
     if verdict.evidence.reach <= verdict.claimed and verdict.exact is None:
         return f"{verdict.subject}: nothing found, and so few samples could not find anything: raise --samples"
     return f"{verdict.subject}: not accused. Sampling proves no privacy; it failed to disprove it"

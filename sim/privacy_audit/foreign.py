@@ -1,0 +1,97 @@
+"""A mechanism of somebody else's: a function of a Python file, or a class, that answers about plain arrays.
+
+It is called as ``function(predictions, labels, attributes, epsilon, noise)`` and returns one number a model. `docs`
+has the convention, in ``privacy-audit.md``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from compliance.ledger.accountant import Loss, pure
+from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release
+from compliance.mechanisms.promise import require_budget
+from compliance.noise.sampling import Noise
+from sim.privacy_audit.rows import Rows
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A function as a `Mechanism` that claims the epsilon and delta which it is asked for, of any metric."""
+
+    function: Callable[..., Any]
+    name: str
+    guarantee: Guarantee = "approximate"
+
+    @property
+    def title(self) -> str:
+        """See `Mechanism.title`."""
+        return self.name
+
+    def refuses(self, _metric: str, _epsilon: float, _delta: float) -> None:
+        """Refuse nothing."""
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """See `Mechanism.cost`."""
+        require_budget(epsilon, delta)
+        return pure(epsilon, delta)
+
+    def release(self, question: Question, _facts: Facts, epsilon: float, _delta: float, noise: Noise) -> Release:
+        """Ask the function; ValueError for an answer that is not one number a model. See `Mechanism.release`."""
+        records = question.records
+        attributes = records.turned(np.zeros(records.people, np.bool_))
+        answered = self.function(question.predictions.copy(), records.labels.copy(), attributes, epsilon, noise)
+        values = np.asanyarray(answered, np.float64)
+        shape, due = values.shape, (question.queries,)
+        if shape != due and not (isinstance(values, Rows) and shape[1:] == due):
+            raise ValueError(f"must answer with one number a model, shape {due}, not {shape}")
+        return Release(values)
+
+
+def load(target: str) -> Mechanism:
+    """Return the mechanism that ``FILE.py:NAME`` or ``MODULE:NAME`` names: a function, a class, or a `Mechanism`.
+
+    A class is called without arguments.
+
+    Raises
+    ------
+    ValueError
+        If there is no such thing, or it cannot be imported or called. The text says which.
+    """
+    where, _, name = target.rpartition(":")
+    if where.endswith(".py") and not Path(where).is_file():
+        raise ValueError(f"{where}: no such file")
+    try:
+        module = _file(where) if where.endswith(".py") else importlib.import_module(where)
+    except Exception as error:
+        raise ValueError(f"{where}: cannot be imported: {type(error).__name__}: {error}") from error
+    found = getattr(module, name, None)
+    if isinstance(found, type):
+        try:
+            found = found()
+        except Exception as error:
+            raise ValueError(f"{target}: cannot be made: {type(error).__name__}: {error}") from error
+    if hasattr(found, "release") and hasattr(found, "cost"):
+        return cast(Mechanism, found)
+    if not callable(found):
+        raise ValueError(f"{where}: has no function or class {name!r}")
+    return Foreign(found, target)
+
+
+def _file(path: str) -> ModuleType:
+    name = f"audited_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, Path(path).resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
