@@ -9,8 +9,8 @@ put out is kept. It then answers about a neighbour and gets the same noisy numbe
   values and scales handed to each call (`recorded.costs`), and adds up.
 
 And a repeat on the first data set gives the same, or something else was drawn beside the noise. Of what claims epsilon
-alone, all of this holds for whatever noise puts out: so numbers are not only drawn, but also put where gaps are, and far
-off. What claims a delta as well is wrong on a draw with that probability at most, and its numbers are drawn.
+alone, all of this holds for whatever noise puts out: so numbers are not only drawn, but also put where gaps are, and
+far off. What claims a delta as well is wrong on a draw with that probability at most, and its numbers are drawn.
 
 By composition a draw costs what it tells, used or not. Three proofs say less, and are tried before anybody is accused:
 permute and flip (`recorded`); a draw that nothing released depends on costs nothing (propose, test, release); and of

@@ -134,7 +134,7 @@ def forgotten(predictions, labels, attributes, epsilon, noise):
 
 
 def forgotten_all(predictions, labels, attributes, epsilon, noise):
-    return exact_gaps(predictions, attributes)
+    return exact_gaps(predictions, attributes)  # FAULT
 
 
 def reused(predictions, labels, attributes, epsilon, noise):

@@ -1,0 +1,198 @@
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import Question
+from compliance.noise.sampling import Seeded
+from compliance.records.people import STRATUM_MIN, Records
+from fairwall.laws.metric import METRICS, find_metric
+from sim.privacy_audit.audit import audit
+from sim.privacy_audit.catalogue import names, prepare
+from sim.privacy_audit.foreign import load
+from sim.privacy_audit.greybox import faults
+from sim.privacy_audit.pairs import Pair, worst_pairs
+from sim.privacy_audit.recorded import Recorder
+from tests.twins import own_mechanisms, sparse_vector
+
+PRIVATE = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]
+PAGE = Path(__file__).parents[4] / "docs/privacy-audit.md"
+OWN = Path(own_mechanisms.__file__)
+
+BROKEN = {
+    "sensitivity": "sensitivity",
+    "sensitivity_of_parts": "sensitivity",
+    "scale": "scale",
+    "grid": "grid",
+    "shape": "grid",
+    "branch": "branch",
+    "raises": "branch",
+    "forgotten": "output",
+    "forgotten_all": "output",
+    "reused": "output",
+    "reads_after": "output",
+    "reads_seldom": "output",
+    "low_bits": "output",
+    "own_randomness": "randomness",
+    "seed_of_data": "output",
+    "coins_told": "output",
+    "coins_reused": "output",
+    "ExactFact": "output",
+    "SecondIsFree": "sensitivity",
+}
+"""Of the mechanisms in `tests/twins/own_mechanisms.py`, what is wrong."""
+
+UNSEEN = {"noise-reused", "seed-known", "budget-forgotten", "group-own-size"}
+"""Of more requests than one, or not in the code that releases."""
+
+
+def pairs(metric="sp", n=12, queries=2):
+    return worst_pairs(metric, n, queries, np.random.default_rng(0))
+
+
+def delta_of(name):
+    return 1e-5 if MECHANISMS[name].guarantee == "approximate" else 0.0
+
+
+def found(name):
+    subject, setting = prepare(name)
+    return audit(name, subject, setting, 1e-5, 2**14, 0, is_sampled=False)
+
+
+@pytest.mark.parametrize(("name", "kind"), BROKEN.items())
+def test_the_line_is_named_that_is_wrong(name, kind):
+    code, first = inspect.getsourcelines(getattr(own_mechanisms, name))
+    (line,) = [first + at for at, text in enumerate(code) if text.rstrip().endswith("# FAULT")]
+    verdict = found(f"{OWN}:{name}")
+    fault = verdict.faults[0]
+    assert verdict.accused_by_code
+    assert (fault.kind, fault.places[0]) == (kind, (str(OWN), line))
+    assert fault.source == code[line - first].strip()
+
+
+@pytest.mark.parametrize("name", ["sound", "response", "response_by_numbers", "counts", "largest", "Class"])
+@pytest.mark.parametrize("queries", [1, 3, 25])
+@pytest.mark.parametrize("epsilon", [0.2, 5.0])
+def test_nothing_is_wrong_with_what_is_sound(name, queries, epsilon):
+    mechanism = load(f"{OWN}:{'sound' if name == 'sound' else f'Sound{name}' if name == 'Class' else f'sound_{name}'}")
+    assert faults(mechanism, pairs(n=9, queries=queries), epsilon, 0.0) == ()
+
+
+def test_everything_of_one_s_own_is_tried():
+    of_the_file = {name for name, each in vars(own_mechanisms).items() if inspect.getmodule(each) is own_mechanisms}
+    sound = {name for name in of_the_file if name.lower().startswith("sound")}
+    assert of_the_file - sound - {"exact_gaps", "moves", "added", "_for_one", "_of_response"} == set(BROKEN)
+
+
+@pytest.mark.parametrize("name", names("broken twin"))
+def test_twins_are_found_whose_fault_is_in_what_releases(name):
+    verdict = found(name)
+    assert verdict.accused_by_code == (name not in UNSEEN)
+
+
+@pytest.mark.parametrize("name", names("sound sibling"))
+def test_none_of_their_siblings_is(name):
+    assert not found(name).faults
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "abs-half",
+        "eo-all-people",
+        "larger-groups",
+        "conceal-printed",
+        "counts-free-size",
+        "cube-step-forgotten",
+        "cells-free-size",
+        "group-one-count",
+    ],
+)
+def test_what_draws_cost_is_the_exact_loss(name):
+    """From both sides: the worst of the neighbours that are tried loses just this."""
+    verdict = found(name)
+    assert verdict.faults[0].cost == pytest.approx(verdict.exact, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["RothNotes", "LeeClifton", "Stoddard", "Chen"])
+def test_published_variants_of_the_sparse_vector_are_found(name):
+    assert faults(getattr(sparse_vector, name)(), pairs(queries=8), 1.0, 0.0)
+    assert not faults(MECHANISMS["sparse-vector"], pairs(queries=8), 1.0, 0.0)
+
+
+def test_groups_that_prove_large_are_released_with_less_noise_by_right():
+    """Near b people the test passes with a probability of delta at most; then the noise is too little, by design."""
+    assert not faults(MECHANISMS["propose-test-release"], pairs(n=100), 1.0, 1e-5)
+
+
+@pytest.mark.few(40)
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("queries", [1, 3, pytest.param(25, marks=pytest.mark.check)])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", [*PRIVATE, "group-counts", "group-rows"])
+def test_no_mechanism_is_accused(name, metric, queries, epsilon):
+    if name not in MECHANISMS:
+        if metric == "sp":
+            subject, setting = prepare(name, epsilon=epsilon, queries=queries)
+            assert not audit(name, subject, setting, 1e-5, 2**14, 0, is_sampled=False).faults
+        return
+    mechanism, delta = MECHANISMS[name], delta_of(name)
+    if mechanism.refuses(metric, epsilon, delta) is None:
+        some = pairs(metric, 12, queries)[:: 1 if queries == 1 else 4]
+        assert faults(mechanism, some, epsilon, delta) == ()
+
+
+@st.composite
+def neighbours(draw):
+    """Two small data sets that differ in one person, with groups and strata of any sizes that can be audited."""
+    metric = draw(st.sampled_from(sorted(METRICS)))
+    people, queries = draw(st.integers(2 * STRATUM_MIN, 11)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    labels, attributes = (rng.permutation(people) < draw(st.integers(1, people - 1)) for _ in range(2))
+    labels, first = labels.astype(np.uint8), attributes.astype(np.uint8)
+    second = first.copy()
+    second[rng.integers(people)] ^= 1
+    predictions = rng.random((queries, people))
+    if find_metric(metric).binary:
+        predictions = np.rint(predictions)
+    try:
+        records = [Records(labels, of, (metric,)) for of in (first, second)]
+    except ValueError:
+        return None
+    return Pair("drawn", *(Question(metric, predictions, of) for of in records))
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+@settings(max_examples=25, deadline=None)
+@given(neighbours(), st.sampled_from([0.2, 0.9, 5.0]))
+def test_nor_on_small_worlds(name, pair, epsilon):
+    if pair is not None and MECHANISMS[name].refuses(pair.first.metric, epsilon, delta_of(name)) is None:
+        assert faults(MECHANISMS[name], [pair], epsilon, delta_of(name)) == ()
+
+
+def test_noise_that_is_recorded_is_the_same_noise():
+    values = np.linspace(-1, 1, 4)
+
+    def drawn(noise):
+        added = [getattr(noise, law)(values, 0.5, 2.0**-10) for law in ("laplace", "gaussian", "cauchy", "cube")]
+        coins = [noise.bernoulli(0.3, 5), noise.bernoulli_exp(np.abs(values)), noise.integers(9, 5)]
+        return [each.tolist() for each in (*added, *coins, noise.permutation(5), noise.cube(values, 2.0, 0.25, 2))]
+
+    plain, recorded = (Seeded(np.random.default_rng(3)) for _ in range(2))
+    assert drawn(plain) == drawn(Recorder(recorded))
+
+
+@pytest.mark.check
+def test_the_page_says_which_test_finds_what():
+    _, _, table = PAGE.read_text(encoding="utf-8").partition("<!-- grey box -->\n")
+    rows = [line.split(" | ") for line in table.partition("<!-- end -->")[0].splitlines()[2:]]
+    told = {row[0].strip("| `"): row[1] for row in rows}
+    for name in names("broken twin"):
+        verdict = found(name)
+        said = "no" if name in UNSEEN else f"{verdict.faults[0].kind}: `{verdict.faults[0].source}`"
+        assert told.pop(name) == said.replace("|", "\\|")
+    assert told == {}
