@@ -72,6 +72,7 @@ CLAIMS: dict[tuple[str, str], str] = {
         "test_protocol_command.py::test_the_calls_of_the_page_are_answered_by_a_real_service"
     ),
     ("docs/privacy-audit.md", ""): f"{HERE}::test_a_mechanism_is_audited",
+    ("docs/privacy-audit.md", "python"): f"{HERE}::test_a_mechanism_is_audited",
     ("docs/python.md", "python"): "test_python.py::test_the_page_runs_as_it_is_shown",
     ("docs/release.md", "sh"): LINES,
     ("docs/replicas.md", "sh"): f"{LINES} test_replicas_page.py::test_the_page_s_services_answer",
@@ -208,6 +209,7 @@ def test_many_questions_are_answered(tmp_path: Path) -> None:
     ],
 )
 def test_a_mechanism_is_audited(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(*blocks("docs/privacy-audit.md", "python"))
     assert command.fairwall(*words, cwd=tmp_path).returncode == ("conceal-printed" in words)
 
 

@@ -87,3 +87,61 @@ def test_bad_input_is_one_line(words, text):
     assert isinstance(error, PrivacyAuditError)
     assert text in str(error)
     assert "\n" not in str(error)
+
+
+def test_a_fault_is_told_with_its_line():
+    result = call("counts-low-bits", "--grey-only")
+    assert result.exit_code == 1
+    assert "counts-low-bits: ACCUSED by its code" in result.stdout
+    assert "total = sums.sum0 + sums.sum1" in result.stdout
+    assert "twins.py:" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_faults_in_json():
+    record = json.loads(call("noise-local", "--grey-only", "--json").stdout)
+    assert record["accused"] is record["accused_by_code"] is True
+    assert [fault["kind"] for fault in record["faults"]] == ["grid", "scale"]
+    assert record["faults"][1]["cost"] == "inf"
+    assert "lower_bound" not in record
+    sound = json.loads(call("laplace", "--json", "--samples", "8192").stdout)
+    assert (sound["faults"], sound["accused_by_code"]) == ([], False)
+    assert json.loads(call("noise-fresh", "--grey-only", "--json").stdout)["faults"] is None
+
+
+OWN = """
+def shape(*_):
+    return [1.0]
+def words(*_):
+    return ["a", "b"]
+def fails(*_):
+    return 1 / 0
+class Needs:
+    def __init__(self, more):
+        pass
+number = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("nowhere.py:f", "nowhere.py: no such file"),
+        ("own.py:nothing", "own.py: has no function or class 'nothing'"),
+        ("own.py:number", "own.py: has no function or class 'number'"),
+        ("own.py:Needs", "own.py:Needs: cannot be made: TypeError"),
+        ("broken.py:f", "broken.py: cannot be imported: SyntaxError"),
+        ("no_such_module:f", "no_such_module: cannot be imported: ModuleNotFoundError"),
+        ("own.py:shape", "own.py:shape raised ValueError: must answer with one number a model, shape (2,), not (1,)"),
+        ("own.py:words", "own.py:words raised ValueError: could not convert string to float"),
+        ("own.py:fails", "own.py:fails raised ZeroDivisionError: division by zero"),
+    ],
+)
+def test_one_s_own_that_cannot_be_audited(target, message, tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    monkeypatch.chdir(tmp_path)
+    error = call(target, "--grey-only").exception
+    assert isinstance(error, PrivacyAuditError)
+    assert str(error).startswith(message)
+    assert len(str(error).splitlines()) == 1
