@@ -71,20 +71,13 @@ def load(target: str) -> Mechanism:
     if where.endswith(".py") and not Path(where).is_file():
         raise ValueError(f"{where}: no such file")
     try:
-        module = _file(where) if where.endswith(".py") else importlib.import_module(where)
+        found = getattr(_file(where) if where.endswith(".py") else importlib.import_module(where), name, None)
+        found = found() if isinstance(found, type) else found
     except Exception as error:
-        raise ValueError(f"{where}: cannot be imported: {type(error).__name__}: {error}") from error
-    found = getattr(module, name, None)
-    if isinstance(found, type):
-        try:
-            found = found()
-        except Exception as error:
-            raise ValueError(f"{target}: cannot be made: {type(error).__name__}: {error}") from error
-    if hasattr(found, "release") and hasattr(found, "cost"):
-        return cast(Mechanism, found)
-    if not callable(found):
+        raise ValueError(f"{target} cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]) from error
+    if not callable(found) and not hasattr(found, "release"):
         raise ValueError(f"{where}: has no function or class {name!r}")
-    return Foreign(found, target)
+    return cast(Mechanism, found) if hasattr(found, "release") else Foreign(cast(Any, found), target)
 
 
 def _file(path: str) -> ModuleType:

@@ -93,7 +93,7 @@ class _Run:
     def is_repeated_by(self, other: _Run) -> bool:
         """Whether all is the same."""
         asked = ([(call.kind, call.public, call.scale, call.values) for call in run.calls] for run in (self, other))
-        return self.image == other.image and _image(next(asked)) == _image(next(asked))
+        return bool(self.image == other.image) and _image(next(asked)) == _image(next(asked))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,9 +223,8 @@ def _by_other_proofs(
             up = before.output + sign * (math.ceil(max(apart) / step) + 1) * step
             if call.values.shape != told.shape:
                 return up if np.array_equal(call.values, before.values) else before.output
-            return np.where(
-                told == 1, up, before.output + (np.rint(call.values / step) - np.rint(before.values / step)) * step
-            )
+            kept = before.output + (np.rint(call.values / step) - np.rint(before.values / step)) * step
+            return np.asarray(np.where(told == 1, up, kept))
 
         again = batch.run(raised, other=True)
         if again.image == first.image and len(again.calls) == len(first.calls):
@@ -238,8 +237,11 @@ def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:
     if read.kind not in NUMBERS:
         return False
     away = np.full(read.output.shape, np.rint(1e3 * read.scale / read.public[1]) * read.public[1])
-    runs = (batch.run(lambda number, call, to=to: to if number == at else tape(number, call)) for to in (away, -away))
-    return all(first.is_repeated_by(run) for run in runs)
+
+    def changed(to: NDArray[np.float64]) -> Choose:
+        return lambda number, call: to if number == at else tape(number, call)
+
+    return all(first.is_repeated_by(batch.run(changed(to))) for to in (away, -away))
 
 
 # ---- which line
@@ -248,8 +250,10 @@ def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:
 def _folders(mechanism: Mechanism) -> frozenset[Path]:
     """Return where a mechanism's own code is: its function, or its class and what that is made from."""
     own: Any = getattr(mechanism, "function", mechanism)
-    kinds = [own] if inspect.isfunction(own) else type(own).__mro__[:-1]
-    return frozenset(Path(sys.modules[kind.__module__].__file__ or "").resolve().parent for kind in kinds)
+    of_class = [each for kind in type(own).__mro__ for each in vars(kind).values()]
+    functions = [each for each in ([own] if inspect.isfunction(own) else of_class) if inspect.isfunction(each)]
+    files = {each.__code__.co_filename for each in functions} - {"<string>"}
+    return frozenset(Path(file).resolve().parent for file in files) - {Path(inspect.__file__).resolve().parent}
 
 
 @cache
