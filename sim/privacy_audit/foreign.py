@@ -75,9 +75,9 @@ def load(target: str) -> Mechanism:
         found = found() if isinstance(found, type) else found
     except Exception as error:
         raise ValueError(f"{target} cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]) from error
-    if not callable(found) and not hasattr(found, "release"):
+    if not callable(found) and not hasattr(found, "cost"):
         raise ValueError(f"{where}: has no function or class {name!r}")
-    return cast(Mechanism, found) if hasattr(found, "release") else Foreign(cast(Any, found), target)
+    return cast(Mechanism, found) if hasattr(found, "cost") else Foreign(cast(Any, found), target)
 
 
 def _file(path: str) -> ModuleType:

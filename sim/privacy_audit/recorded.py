@@ -177,8 +177,8 @@ def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
         if at >= _STEERED:
             return None
         if call.kind in ("bernoulli", "bernoulli_exp"):
-            possible = call.scale > 0 if call.kind == "bernoulli" else True
-            return call.output | possible if not far else call.output & ~_may_be_false(call)
+            chances = call.scale if call.kind == "bernoulli" else np.exp(-call.values)
+            return np.broadcast_to(np.asarray(chances == 1 if far else chances > 0), call.output.shape)
         if call.kind not in NUMBERS:
             return None
         step = call.public[1]
@@ -196,10 +196,6 @@ def steered(between: NDArray[np.float64], *, far: bool) -> Choose:
 
 
 _STEERED, _FAR = 8, 40.0
-
-
-def _may_be_false(call: Call) -> Any:
-    return call.values > 0 if call.kind == "bernoulli_exp" else call.scale < 1
 
 
 def costs(first: Sequence[Call], second: Sequence[Call], delta: float) -> NDArray[np.float64]:
