@@ -1,4 +1,5 @@
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -6,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compliance.ledger.accountant import pure
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import Mechanism, Question
 from compliance.noise.sampling import Seeded
 from compliance.records.people import STRATUM_MIN, Records
 from fairwall.laws.metric import METRICS, find_metric
@@ -117,6 +119,43 @@ def test_what_draws_cost_is_the_exact_loss(name):
     """From both sides: the worst of the neighbours that are tried loses just this."""
     verdict = found(name)
     assert verdict.faults[0].cost == pytest.approx(verdict.exact, rel=1e-3)
+
+
+@dataclass(frozen=True)
+class Cheaper:
+    """A mechanism that claims a fiftieth less than it does."""
+
+    mechanism: Mechanism
+
+    def refuses(self, *asked):
+        return self.mechanism.refuses(*asked)
+
+    def cost(self, epsilon, delta):
+        return pure(0.98 * epsilon, delta)
+
+    def release(self, *asked):
+        return self.mechanism.release(*asked)
+
+
+TIGHT = [
+    "laplace",
+    "gaussian",
+    "cauchy",
+    "counts",
+    "counts-gaussian",
+    "cube",
+    "cells",
+    "randomized-response",
+    "recommended",
+]
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", TIGHT)
+def test_nor_may_a_mechanism_claim_less(name):
+    wrong = faults(Cheaper(MECHANISMS[name]), pairs(), 0.9, delta_of(name))
+    assert {fault.kind for fault in wrong} <= {"sensitivity", "scale"}
+    assert max(fault.cost for fault in wrong) == pytest.approx(0.9, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["RothNotes", "LeeClifton", "Stoddard", "Chen"])
