@@ -60,7 +60,7 @@ class NotProved:
 
 def of_others(plugin: Plugin, mechanism: Mechanism) -> Mechanism:
     """Take a plug-in's mechanism; refused is what has not what every mechanism has."""
-    missing = [each for each in ("title", "guarantee", "refuses", "cost", "release") if not hasattr(mechanism, each)]
+    missing = [each for each in dir(Mechanism) if not each.startswith("_") and not hasattr(mechanism, each)]
     plugin.require(not missing, f"is no mechanism: it has no {', '.join(missing)}")
     plugin.require(getattr(mechanism, "name", None) == plugin.name, f"its mechanism is not named {plugin.name}")
     plugin.require(mechanism.guarantee in ("pure", "approximate", "none"), "its guarantee is none that there is")

@@ -24,7 +24,7 @@ class TrialFailed(RunFailed):
 
 
 class PluginFailed(TrialFailed):
-    """A trial that a plug-in's failure ended: others may go on. Its text is one line."""
+    """A trial that a plug-in's failure ended: others may go on. The text says which plug-in, and what it did."""
 
 
 @dataclass
