@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from fairwall.client import AuditRefused
 from tests.command import fairwall
+from tests.loans import Deployment, ask
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/plugins.md").read_text()
@@ -127,6 +129,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     (site / "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
     subprocess.run([*pip, "--target", str(site), str(folder)], check=True, capture_output=True)
+    (site / "bad_noise.py").write_text(MECHANISMS + "TELLS = Tells()\n")
+    told = site / "bad_noise-1.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-noise\nVersion: 1\n")
+    (told / "entry_points.txt").write_text("[fairwall.mechanisms]\ntells = bad_noise:TELLS\n")
+    (told / "RECORD").write_text("bad_noise.py,,\n")
     return str(folder / "env/bin/python")
 
 
@@ -216,6 +224,52 @@ def test_a_bad_mechanism_s_words_are_not_passed_on(tmp_path: Path) -> None:
     ]
     for log in played(tmp_path).glob("logs/*"):
         assert "there are" not in log.read_text()
+
+
+def test_a_service_answers_by_a_mechanism_of_others_and_charges_nothing_where_it_fails(
+    python: str, tmp_path: Path
+) -> None:
+    loans = Deployment(tmp_path)
+    start = f"import os, sys; os.execv({python!r}, [{python!r}, '-I', '-m', 'compliance', *sys.argv[1:]])"
+    loans.service = ("-c", start)
+    policy = (tmp_path / "policy.toml").read_text()
+    for mechanism in ("two-sided", "tells"):
+        (tmp_path / "policy.toml").write_text(policy.replace('"laplace"', f'"{mechanism}"'))
+        with loans.served(), loans.client("alice") as audits:
+            if mechanism == "two-sided":
+                assert ask(audits, "1") == ask(audits, "1")
+                assert audits.terms().mechanism == "two-sided"
+            else:
+                with pytest.raises(AuditRefused, match="the service failed"):
+                    ask(audits, "2")
+    assert loans.entries().keys() == {("alice", "1")}
+    assert "plug-in tells (mechanisms, bad-noise 1): ValueError in release, bad_noise.py:9" in loans.log
+    assert "there are" not in loans.log
+
+
+def test_privacy_tests_accuse_a_mechanism_of_others_by_its_line(python: str, tmp_path: Path) -> None:
+    for name, status in (("two-sided", 0), ("too-little", 1)):
+        ran = installed(python, "test", "privacy", name, "--grey-only", "--json", cwd=tmp_path)
+        assert ran.returncode == status, ran.stderr
+        told = json.loads(ran.stdout)
+        assert told["accused"] is bool(status)
+        for fault in told["faults"]:
+            assert fault["kind"] == "sensitivity"
+            assert re.search(r"noise\.py:\d+$", fault["line"]), fault
+            assert fault["source"] == "return Release(noise.laplace(question.gaps(), scale, step))"
+    ran = installed(python, "test", "privacy", "tells", "--grey-only", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert re.fullmatch(r"fairwall: plug-in tells \(.*\): ValueError in its test, bad_noise.py:9\n", ran.stderr)
+
+
+@pytest.mark.check
+def test_a_service_with_a_mechanism_of_others_conforms(python: str, tmp_path: Path) -> None:
+    words = ["test", "conformance", "compliance", "--reference", "--mechanism", "two-sided"]
+    shown = [line for line in PAGE.splitlines() if line.startswith("fairwall test conformance")]
+    assert shown == [" ".join(["fairwall", *words])]
+    only = [word for number in CHECKS for word in ("--only", number)]
+    ran = installed(python, *words, *only, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout[-2000:]
 
 
 def test_a_decoder_that_fails_is_told_and_one_can_be_tried_on_old_answers(tmp_path: Path) -> None:

@@ -144,9 +144,8 @@ def _data_name(value: str) -> str:
 
 
 def _mechanism(value: str) -> str:
-    protecting = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]
-    if value not in protecting:
-        raise NotOneOf(protecting)
+    if value not in MECHANISMS or MECHANISMS[value].guarantee == "none":
+        raise NotOneOf([name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"])
     return value
 
 
