@@ -87,12 +87,15 @@ class AuditService(AuditServiceServicer):
         _check_size(request.models, case)
         expected = case.expected(metric, request.models, request.epsilon)
         revealed = case.revealed(metric, request.models, request.epsilon)
+        person, most = case.person_risk(metric, request.models, request.epsilon)
         return audit.GetExpectedErrorResponse(
             error=expected.error,
             half_width=expected.half_width,
             likely_half_width=expected.likely_half_width,
             midpoint_error=expected.midpoint_error,
             revealed=None if math.isnan(revealed) else revealed,
+            person_risk=None if math.isnan(person) else person,
+            person_risk_most=most,
         )
 
     def Audit(

@@ -231,6 +231,12 @@ class Case:
 
         return exposure_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
+    def person_risk(self, metric: str, models: int, epsilon: float) -> tuple[float, float]:
+        """Say how surely a whole batch gives one person away: `compliance.answers.exposure.person_risk_about`."""
+        from compliance.answers.exposure import person_risk_about  # here: no game waits for what it imports
+
+        return person_risk_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
+
     @cached_property
     def _reusable(self) -> Reusable | None:
         return self.mechanism if isinstance(self.mechanism, Reusable) else None  # which takes a while to find out

@@ -9,6 +9,7 @@ from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
+from fairwall.laws import risk
 from fairwall.laws.budget_exposure import ROWS, TABLES, Offer, that_differ, that_tell_most
 from fairwall.laws.choice import CELLS, CELLS_FROM
 from fairwall.laws.exposure import Limit, is_known, revealed
@@ -133,6 +134,25 @@ def exposure(
         return math.nan
     found = revealed(inner.name, metric, exposed, models, epsilon, delta, shares)
     return min(found, inner.limit.accuracy) if isinstance(inner, CellsMechanism) else found
+
+
+def person_risk_about(
+    records: Records, mechanism: Mechanism, metric: str, models: int, epsilon: float, delta: float, shares: Shares
+) -> tuple[float, float]:
+    """Return what share of the disadvantaged is named by whoever aims a batch at one person, and the most that can be.
+
+    As `fairwall.laws.risk` has it; nothing protected is looked at. The first is NaN where it is not known.
+    """
+    inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
+    if math.isinf(epsilon) or inner.guarantee == "none":
+        return 1.0, 1.0
+    most, people, exposed = risk.limit(epsilon, delta), sum(records.counts(metric)), records.exposed(metric)
+    names = [inner.name]
+    if isinstance(inner, Recommended) and people > 2:
+        names = inner.answering(metric, people, models, epsilon, delta, exposed)
+    if people <= 2 or not all(map(is_known, names)):
+        return math.nan, most
+    return max(risk.aimed(name, metric, exposed, epsilon, delta, shares) for name in names), most
 
 
 def limited(mechanism: Mechanism, limit: Limit) -> Mechanism:

@@ -85,12 +85,18 @@ class Recommended(ByRecord):
         `exposed` is as of `choose`.
         """
         exposed = people if exposed is None else exposed
+        names = self.answering(metric, people, queries, epsilon, delta, exposed)
+        first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
+        return max(first, min(max(others, default=0.5), self.reveal_max))
+
+    def answering(
+        self, metric: str, people: int, queries: int, epsilon: float, delta: float, exposed: int
+    ) -> list[str]:
+        """Name what may answer a batch, first what does where nothing is known of its predictions."""
         name = best(metric, people, queries, self._allowance(epsilon, delta), exposed).removesuffix(SHRUNK)
         # Two cubes may be as one, or tell more.
         names = [name, *([LowRankMechanism.name] if is_purely_noisy(name) else [])]
-        names += [CELLS] if is_purely_noisy(name) and queries >= CELLS_FROM else []
-        first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
-        return max(first, min(max(others, default=0.5), self.reveal_max))
+        return names + ([CELLS] if is_purely_noisy(name) and queries >= CELLS_FROM else [])
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
         """Return all that may be chosen at this delta."""

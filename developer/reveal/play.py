@@ -303,4 +303,5 @@ def _submission(
         accuracy_base=float(accuracy(scores, labels)) if labels is not None else None,
         accuracy_models=to_message(np.concatenate(accuracies)) if accuracies else None,
         guess_from_answers=spread(lambda reveal: reveal.from_answers, no_query_guess(scores)),
+        confidence=spread(lambda reveal: reveal.confidence, nobody + 0.5),
     )

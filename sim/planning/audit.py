@@ -18,9 +18,11 @@ from decimal import Decimal
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.exposure import Limit
+from fairwall.laws.exposure import Limit, is_known
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.response import turning_probability
+from fairwall.laws.risk import aimed
+from fairwall.laws.risk import limit as most_named
 from fairwall.laws.sensitivity import Counts
 from fairwall.laws.standings import SHRUNK, choose
 from sim.planning.added import ADDED, added_noise
@@ -74,6 +76,16 @@ class Plan:
     def holds(self) -> bool:
         """Whether the answer is yes."""
         return self.worst.probability >= LEVEL
+
+    @property
+    def person_risk(self) -> tuple[float | None, float]:
+        """What share of a group is named by who aims the batch at one person, None where unknown; and at most.
+
+        See `fairwall.laws.risk`: by public numbers alone, whatever the table's groups are.
+        """
+        batch, name = self.batch, self.batch.mechanism.removesuffix(SHRUNK)
+        spent = batch.epsilon, batch.delta
+        return aimed(name, batch.metric, batch.exposed, *spent) if is_known(name) else None, most_named(*spent)
 
     @property
     def undecided(self) -> bool:

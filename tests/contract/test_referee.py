@@ -255,6 +255,7 @@ def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Pl
         at,
         guess=to_message(guess.astype(np.uint8)),
         reconstruction=to_message(guess / 7),
+        confidence=to_message(guess / 2),
         queries=1,
         size_queries=1,
         accuracy_models=to_message(np.array([0.5])),
@@ -277,6 +278,8 @@ def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Pl
     assert result.reveal.guess_from_answers.tolist() == [0] * PEOPLE
     assert result.reveal.reconstruction is not None
     assert result.reveal.reconstruction.tolist() == (guess / 7).tolist()
+    assert result.reveal.confidence is not None
+    assert result.reveal.confidence.tolist() == (guess / 2).tolist()
     assert (result.reveal.queries, result.reveal.size_queries, result.reveal.polarity_known) == (1, 1, True)
     audits = [(each.request_id, each.metric, each.exact.tolist(), each.released.tolist()) for each in result.audits]
     assert audits == [("size-1", "sp", [0.125], [0.25]), ("metric-2", "sp", [0.5], [0.4])]
@@ -480,6 +483,7 @@ def test_what_is_no_guess_is_refused_and_a_right_one_taken(
         {"reconstruction": guesses([0.0] * (PEOPLE - 1), "f8")},
         {"reconstruction": guesses([0.0] * PEOPLE, "f4")},
         {"reconstruction": guesses([math.nan] * PEOPLE, "f8")},
+        {"confidence": guesses([1.1] * PEOPLE, "f8")},
         {"accuracy_base": math.nan},
         {"accuracy_base": 1.5},
         {"accuracy_models": to_message(np.array([0.5, -0.1]))},
@@ -492,6 +496,7 @@ def test_what_is_no_guess_is_refused_and_a_right_one_taken(
         "short reconstruction",
         "single precision",
         "NaN reconstruction",
+        "more than sure",
         "NaN accuracy",
         "accuracy above 1",
         "negative accuracy",

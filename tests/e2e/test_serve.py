@@ -512,6 +512,9 @@ def test_what_a_batch_gives_away_is_told_before_it_is_asked(own: Path) -> None:
             assert "where both have at least 20 people" in terms.privacy
             assert ("Where no mechanism stays within that" in terms.privacy) == (limit is not None)
             assert 0.5 < expected.revealed <= (limit or 1 / (1 + math.exp(-1.0)))
+            assert (
+                0.9 * math.e / 1000 < expected.person_risk <= expected.person_risk_most == pytest.approx(math.e / 1000)
+            )
 
 
 def test_what_a_whole_budget_gives_away_is_told(served: Served) -> None:

@@ -1,5 +1,6 @@
 """Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2), from three kinds of rows."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -65,6 +66,8 @@ def decide(hand: Hand, evidence: Evidence) -> Reveal:
     """Decode with the hand's decoder, and once more with what features say, where anything does."""
     decode = hand.decode or l1.decode
     alone_guess = _split(evidence, decode)
+    if decode in STATISTICAL:
+        alone_guess = replace(alone_guess, confidence=_confidence(hand, evidence, alone_guess))
     if hand.llr is None:
         return alone_guess
     if hand.terms.noise_on == "attributes":
@@ -77,7 +80,18 @@ def decide(hand: Hand, evidence: Evidence) -> Reveal:
         decided = int((alone_guess.guess == 0).sum()) == evidence.n0
         if decided and likelihood(evidence, alone_guess.guess) > likelihood(evidence, both.guess):
             both = alone_guess
-    return replace(both, from_answers=alone_guess.guess)
+    return replace(both, from_answers=alone_guess.guess, confidence=alone_guess.confidence)
+
+
+def _confidence(hand: Hand, evidence: Evidence, alone_guess: Reveal) -> NDArray[np.float64]:
+    """Give the probabilities at even odds that were decoded, where delta is 0 none beyond what epsilon allows.
+
+    That is also how probable it is of each of noisy attributes that it is true.
+    """
+    assert alone_guess.reconstruction is not None
+    z = np.clip(alone_guess.reconstruction / (1 / evidence.n0 + 1 / evidence.n1), 0.0, 1.0)
+    sure = 1 / (1 + math.exp(-hand.terms.epsilon))
+    return np.clip(z, 1 - sure, sure) if evidence.noise is None or not hand.terms.delta else z
 
 
 def settle(hand: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:

@@ -180,6 +180,8 @@ class Reveal:
     reconstruction : (n,), the recovered s of Theorem 2, where there is one.
     polarity_known : False for a partition: either of the two groups may be the advantaged one.
     from_answers : (n,), the guess that the answers alone lead to, where ``guess`` looks at features too; else None.
+    confidence : (n,), how probable answers alone make it, at even odds, that a person is disadvantaged, in [0, 1]; None
+        where no law of the noise was looked at.
     """
 
     guess: NDArray[np.uint8]
@@ -187,6 +189,7 @@ class Reveal:
     reconstruction: NDArray[np.float64] | None = None
     polarity_known: bool = True
     from_answers: NDArray[np.uint8] | None = None
+    confidence: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,10 @@ class ExpectedError:
         The balanced accuracy that anybody has at most who spends such a batch on finding out who is who, each group as
         small as the terms allow: the mean of the shares of both groups that are named right, where guessing gives 0.5;
         NaN where that is not known.
+    person_risk, person_risk_most : float
+        The share of the disadvantaged whom somebody names who spends such a batch on one person, where one in 1,000 of
+        the advantaged is named too: by the best test of an attacker who knows the groups' sizes and nobody's group,
+        NaN where that is not known; and what nobody exceeds, even one who knows everybody else's: that is proved.
     """
 
     error: float
@@ -293,6 +297,8 @@ class ExpectedError:
     midpoint_error: float
     revealed: float = math.nan
     likely_half_width: float = math.nan
+    person_risk: float = math.nan
+    person_risk_most: float = 1.0
 
 
 class Audits(AuditServiceStub):
@@ -361,7 +367,8 @@ def expected_error(service: AuditServiceStub, deal_id: str, metric: str, models:
     response = service.GetExpectedError(request, timeout=channel.CALL_SECONDS)
     revealed = response.revealed if response.HasField("revealed") else math.nan
     widths = response.half_width, response.likely_half_width
-    return ExpectedError(response.error, widths[0], response.midpoint_error, revealed, widths[1])
+    risk = response.person_risk if response.HasField("person_risk") else math.nan, response.person_risk_most
+    return ExpectedError(response.error, widths[0], response.midpoint_error, revealed, widths[1], *risk)
 
 
 def ask(

@@ -183,9 +183,9 @@ def distance(accuracy: float) -> float:
     return 2 * NormalDist().inv_cdf(min(accuracy, 1 - 1e-9))
 
 
-def look_at_rows(law: Law, n: int, n0: int, rows: int) -> Look:
-    """Return the look of so many rows, half of each 1s, with independent noise on X."""
-    first, with_one, without = _counts(n, n // 2, n0)
+def look_at_rows(law: Law, n: int, n0: int, rows: int, *, ones: int = 0) -> Look:
+    """Return the look of so many rows, half of each 1s or as many as are given, with independent noise on X."""
+    first, with_one, without = _counts(n, ones or n // 2, n0)
     middle, reach = first + len(without) / 2, len(without) / 2 + 1
     near = np.linspace(-reach, reach, _POINTS)
     far = law.scale * _FAR * np.sinh(np.linspace(-6, 6, _POINTS)) / math.sinh(6)

@@ -123,6 +123,8 @@ def as_values(plan: Plan, table: Table) -> dict[str, Any]:
         "binding_group": None
         if binding is None
         else {"group": _group(plan, table), "people": binding[2], "of": binding[3]},
+        "person_risk": plan.person_risk[0],
+        "person_risk_most": plan.person_risk[1],
         "batches": plan.batches,
         "batches_at_epsilon_that_holds": plan.batches_at_least,
     }
@@ -150,6 +152,9 @@ def as_text(plan: Plan, table: Table) -> str:
         ("smallest n", _people(plan.people, people, plan.binding is not None)),
         ("binding group", _binding(plan, table)),
     ]
+    told, most = plan.person_risk
+    named = "" if told is None else f"{_share(told)} named with 0.1% of the others; "
+    rows.append(("one aimed at", f"{named}by anybody {_share(most)} at most"))
     if plan.batches is not None:
         least = "" if plan.batches_at_least is None else f"; {plan.batches_at_least:,} at the smallest epsilon"
         rows.append(("budget holds", f"{_batches(plan)}{least}"))
@@ -158,6 +163,10 @@ def as_text(plan: Plan, table: Table) -> str:
 
 def _percent(probability: float) -> str:
     return f"{100 * probability:.2f}%" if probability < 0.9999 else "more than 99.99%"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.3g}%"
 
 
 def _number(x: float) -> str:

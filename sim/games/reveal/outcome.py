@@ -36,6 +36,7 @@ class RevealGuess:
     accuracy_base: float | None
     accuracy_models: NDArray[np.float64] | None
     guess_from_answers: NDArray[np.uint8] | None
+    confidence: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def from_messages(
         accuracy_base=given("accuracy_base", float),
         accuracy_models=given("accuracy_models", floats_of),
         guess_from_answers=given("guess_from_answers", bits_of),
+        confidence=given("confidence", floats_of),
     )
     # What the developer and the adversary were dealt is no part of a line.
     deal = RevealDeal(

@@ -12,6 +12,7 @@ import numpy as np
 from developer.reveal.strategies.sums import answers_needed
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import METRICS, stratum
+from fairwall.laws.risk import Sure
 from sim.games.game import Line
 from sim.games.reveal import score
 from sim.games.reveal.answers import metric_answers
@@ -91,6 +92,10 @@ def _where_it_applies(deal: RevealDeal, outcome: RevealOutcome, score: RevealSco
             "leakage_by_size": score.leakage_by_size,
             "leakage_by_person": score.leakage_by_person,
         }
+    if guess.confidence is not None:
+        aimed_at = guess.targeted
+        sure = Sure.of(guess.confidence[aimed_at], deal.compliance.protected[aimed_at])
+        line["sure"] = [sure.disadvantaged.tolist(), sure.advantaged.tolist()]
     if outcome.loss_test is not None:
         test = outcome.loss_test
         line |= {
@@ -187,6 +192,7 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         ``targeted_rate`` with ``targeted_low`` and ``targeted_high``, the share of those aimed at who were guessed
         right, with its 95% interval (None for fewer than five trials), where a trial aims at one person, and
         ``targeted_balanced``, the mean of either group's share; ``query_error_median``, the median over trials;
+        ``person_risk``, ``surest_factor`` and ``surest_right``, of all trials' people together, see `Sure`;
         ``epsilon_spent``. What no trial has is left out: there is no error of answers that are choices, or that were
         all refused.
     """
@@ -215,7 +221,16 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     medians = [line["query_error_median"] for line in lines if line["query_error_median"] is not None]
     if medians:
         cell["query_error_median"] = float(np.median(medians))
+    if sure := sure_of(lines):
+        cell["person_risk"] = sure.named
+        cell["surest_factor"], cell["surest_right"] = sure.surest()
     cell["n"] = first["n"]
     cell["n0"] = float(np.mean([line["n0"] for line in lines]))
     cell["epsilon_spent"] = first["epsilon_spent"]
     return cell
+
+
+def sure_of(lines: Sequence[Line]) -> Sure | None:
+    """Give how sure the developer was of everybody in some trials, from their lines; None where none says."""
+    told = [Sure(*map(np.array, line["sure"])) for line in lines if line.get("sure")]
+    return Sure.together(told) if told else None

@@ -16,9 +16,11 @@ import pytest
 import tomli_w
 from rich.console import Console
 
+from fairwall.laws.risk import Sure, limit
 from sim.games import read
 from sim.games.reveal.report.accuracy_by_group import loss_test_rows
 from sim.games.reveal.report.cells import ReportCell, report_cells
+from sim.games.reveal.report.figures.draw import draw_figures
 from sim.report.cells import paper_figure
 from sim.report.estimates import PERCENT, estimate
 from sim.report.notation import number
@@ -192,6 +194,31 @@ def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, t
     assert len(ids) == len(set(ids)), "an id that occurs twice"
     assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', page)) <= {(i, "") for i in ids} | {("", i) for i in ids}
     assert str(tmp_path) not in page
+
+
+@pytest.mark.usefixtures("rendered")
+def test_a_report_says_who_is_worst_off(tmp_path: Path) -> None:
+    """Of randomised response, which is as right as it is sure, with groups of unequal sizes."""
+    sweep = read("conceal-attacked", ["scenario.trials=3", "compliance.epsilon=[1.0, 5.0]"])
+    rng, trials = np.random.default_rng(3), _trials(sweep)
+    for line in trials:
+        protected = (rng.random(20_000) < 0.9).astype(np.uint8)
+        sure = 1 / (1 + math.exp(-float(line["epsilon"])))
+        told = np.where((protected == 0) ^ (rng.random(20_000) > sure), sure, 1 - sure)
+        counted = Sure.of(told, protected)
+        line["sure"] = [counted.disadvantaged.tolist(), counted.advantaged.tolist()]
+    cells = cells_of(sweep, trials)
+    for cell in cells:
+        factor, right = cell.summary["surest_factor"], cell.summary["surest_right"]
+        assert factor == pytest.approx(math.exp(cell.epsilon))
+        assert right == pytest.approx(factor / (1 + factor), abs=0.05)
+        assert cell.summary["person_risk"] == pytest.approx(limit(cell.epsilon), rel=0.3)
+    (figure,) = (one for one in draw_figures(cells) if one.name == "confidence")
+    assert "guarantee, e^ε/(1+e^ε)" in figure.svg
+    shown = _shown(_report(tmp_path / "run", sweep, trials))
+    assert "odds of the 100 most exposed, times" in shown
+    assert "2.72" in shown
+    assert "148" in shown
 
 
 def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:

@@ -95,18 +95,22 @@ class GetExpectedErrorRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., models: _Optional[int] = ..., epsilon: _Optional[float] = ...) -> None: ...
 
 class GetExpectedErrorResponse(_message.Message):
-    __slots__ = ("error", "half_width", "midpoint_error", "revealed", "likely_half_width")
+    __slots__ = ("error", "half_width", "midpoint_error", "revealed", "likely_half_width", "person_risk", "person_risk_most")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     MIDPOINT_ERROR_FIELD_NUMBER: _ClassVar[int]
     REVEALED_FIELD_NUMBER: _ClassVar[int]
     LIKELY_HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    PERSON_RISK_FIELD_NUMBER: _ClassVar[int]
+    PERSON_RISK_MOST_FIELD_NUMBER: _ClassVar[int]
     error: float
     half_width: float
     midpoint_error: float
     revealed: float
     likely_half_width: float
-    def __init__(self, error: _Optional[float] = ..., half_width: _Optional[float] = ..., midpoint_error: _Optional[float] = ..., revealed: _Optional[float] = ..., likely_half_width: _Optional[float] = ...) -> None: ...
+    person_risk: float
+    person_risk_most: float
+    def __init__(self, error: _Optional[float] = ..., half_width: _Optional[float] = ..., midpoint_error: _Optional[float] = ..., revealed: _Optional[float] = ..., likely_half_width: _Optional[float] = ..., person_risk: _Optional[float] = ..., person_risk_most: _Optional[float] = ...) -> None: ...
 
 class AuditRequest(_message.Message):
     __slots__ = ("header", "predictions_chunk")

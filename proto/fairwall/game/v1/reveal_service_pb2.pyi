@@ -124,7 +124,7 @@ class TrainingTable(_message.Message):
     def __init__(self, features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class SubmitRevealRequest(_message.Message):
-    __slots__ = ("deal_id", "baseline", "guess", "targeted", "polarity_known", "reconstruction", "queries", "size_queries", "max_prediction_change", "accuracy_base", "accuracy_models", "guess_from_answers")
+    __slots__ = ("deal_id", "baseline", "guess", "targeted", "polarity_known", "reconstruction", "queries", "size_queries", "max_prediction_change", "accuracy_base", "accuracy_models", "guess_from_answers", "confidence")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
     GUESS_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +137,7 @@ class SubmitRevealRequest(_message.Message):
     ACCURACY_BASE_FIELD_NUMBER: _ClassVar[int]
     ACCURACY_MODELS_FIELD_NUMBER: _ClassVar[int]
     GUESS_FROM_ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     baseline: _array_pb2.Array
     guess: _array_pb2.Array
@@ -149,7 +150,8 @@ class SubmitRevealRequest(_message.Message):
     accuracy_base: float
     accuracy_models: _array_pb2.Array
     guess_from_answers: _array_pb2.Array
-    def __init__(self, deal_id: _Optional[str] = ..., baseline: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., guess: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., targeted: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., polarity_known: bool = ..., reconstruction: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., queries: _Optional[int] = ..., size_queries: _Optional[int] = ..., max_prediction_change: _Optional[float] = ..., accuracy_base: _Optional[float] = ..., accuracy_models: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., guess_from_answers: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
+    confidence: _array_pb2.Array
+    def __init__(self, deal_id: _Optional[str] = ..., baseline: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., guess: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., targeted: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., polarity_known: bool = ..., reconstruction: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., queries: _Optional[int] = ..., size_queries: _Optional[int] = ..., max_prediction_change: _Optional[float] = ..., accuracy_base: _Optional[float] = ..., accuracy_models: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., guess_from_answers: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., confidence: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
 
 class SubmitRevealResponse(_message.Message):
     __slots__ = ()

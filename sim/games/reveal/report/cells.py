@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from compliance.mechanisms import MECHANISMS
+from fairwall.laws.risk import Sure
+from sim.games.reveal.record import sure_of
 from sim.games.reveal.scenario import RevealFigure, RevealScenario
 from sim.report.cells import Trial, best_of_each, paper_figure, scenario_of
 from sim.report.estimates import PERCENT, POINTS, Estimate, estimate
@@ -80,6 +83,11 @@ class ReportCell:
     def targeted(self) -> float:
         """How many people the strategy set out to reveal."""
         return float(np.mean([trial["targeted"] for trial in self.trials]))
+
+    @cached_property
+    def sure(self) -> Sure | None:
+        """How sure the developer was of everybody, in all trials; None where its strategy reckons with nothing such."""
+        return sure_of(self.trials)
 
     @property
     def trace(self) -> Mapping[str, Any] | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compliance.mechanisms import MECHANISMS
+from fairwall.laws.risk import limit
 from sim.games.game import Line
 from sim.games.reveal.report import printed
 from sim.games.reveal.report.accuracy_by_group import LossTestRow, loss_test_rows
@@ -13,11 +16,12 @@ from sim.games.reveal.report.cells import ReportCell, report_cells, target_rate,
 from sim.games.reveal.report.until_known import UntilKnown, as_needed, asked, until_known
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet
-from sim.report.estimates import FEWEST
+from sim.report.estimates import FEWEST, Estimate, share
 from sim.report.notation import MISSING, as_float, count, number, plural, setting, span
 from sim.scenarios.sweep import Sweep
 
 _GUESS = "the developer's guess"
+_WORST = "who is worst off"
 _MODELS = "accuracy of models, %"
 _AS_NEEDED = "as needed"
 
@@ -34,6 +38,14 @@ def _told(key: str) -> Callable[[ReportCell], Any]:
 
 def _percent(key: str) -> Callable[[ReportCell], float | None]:
     return lambda cell: 100 * cell.summary[key] if key in cell.summary else None
+
+
+def _person_risk(cell: ReportCell) -> Estimate | None:
+    """Give whom the attack is sure of, in percent; the threshold is taken for known."""
+    if cell.sure is None or cell.sure.named is None:
+        return None
+    people = int(cell.sure.disadvantaged.sum())
+    return replace(share(round(cell.sure.named * people), people), mean=100 * cell.sure.named)
 
 
 def _spent_whole(cell: ReportCell) -> bool:
@@ -144,6 +156,39 @@ def _guessed(cells: Cells) -> Iterator[Measure[ReportCell]]:
     yield Measure("one person known, %", of=_told("leakage_by_person"), group=_GUESS)
 
 
+_WORST_OFF: tuple[Measure[ReportCell], ...] = (
+    Measure(
+        "named, 1 in 1,000 wrongly, %",
+        of=lambda cell: _person_risk(cell) if cell.noisy else None,
+        digits=1,
+        group=_WORST,
+        about="the share of the disadvantaged about whom the attack is so sure, by answers alone, that it names "
+        "one in 1,000 of the advantaged with them",
+    ),
+    Measure(
+        "by anybody at most, %",
+        of=lambda cell: 100 * limit(cell.epsilon, cell.scenario.compliance.delta) if cell.noisy else None,
+        group=_WORST,
+        about="what that cannot exceed, even where everybody else's group is known",
+    ),
+    Measure(
+        "odds of the 100 most exposed, times",
+        of=lambda cell: cell.sure.surest()[0] if cell.sure and cell.noisy else None,
+        group=_WORST,
+        about="by which factor answers moved the odds of each of them at least, as the attack has it",
+    ),
+    Measure(
+        "right about them, %",
+        of=lambda cell: 100 * cell.sure.surest()[1] if cell.sure and cell.noisy else None,
+        group=_WORST,
+        about="counting both groups equally",
+    ),
+    Measure(
+        "at most e^ε times",
+        of=lambda cell: None if cell.scenario.compliance.delta or not cell.noisy else math.exp(min(cell.epsilon, 700)),
+        group=_WORST,
+    ),
+)
 _ANSWERED: tuple[Measure[ReportCell], ...] = (
     Measure("h₀", of=_percent("accuracy_base"), group=_MODELS, when=lambda cells: _own_accuracy(cells) is None),
     Measure("mean", of=_percent("accuracy_models"), group=_MODELS),
@@ -177,6 +222,8 @@ _ANSWERED: tuple[Measure[ReportCell], ...] = (
 def _columns(cells: Cells) -> Iterator[Measure[ReportCell]]:
     yield from _ASKED
     yield from _guessed(cells)
+    if any(cell.sure for cell in cells):
+        yield from _WORST_OFF
     yield from _ANSWERED
 
 
@@ -260,6 +307,12 @@ def _notes(cells: Cells) -> Iterator[str]:
         f"People right are of {people}. Naming the larger group for everybody gets {rights} people right, with a "
         "leakage of 50%."
     )
+    if any(cell.sure and cell.noisy for cell in cells):
+        yield (
+            "Who is worst off: people of all trials together, by answers alone. What epsilon allows holds even for an "
+            "attacker who knows everybody else's group; this one knows nobody's, and stays below. Rates need at least "
+            "1,000 of the advantaged; their intervals take for known how sure the attack has to be."
+        )
     if below := sum(map(worthless, cells)):
         yield (
             f"In {below:,} of {plural(len(cells), 'cell')} the developer ends below its guess before asking, and the "

@@ -164,6 +164,8 @@ def test_it_holds_for_every_gap() -> None:
 def test_what_is_smallest_is_enough_and_a_little_less_is_not(mechanism: str) -> None:
     asked, within = batch(mechanism, "sp", 1.0), 0.1
     plan = make(asked, within, 20.0)
+    told, most = plan.person_risk
+    assert told is None or 0.001 <= told <= most <= 1
 
     def holds(other: Batch, reach: float = within) -> bool:
         return least_favourable(other, reach).probability >= LEVEL

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.answer_errors import error_figures
+from sim.games.reveal.report.figures.confidence import confidence_figures
 from sim.games.reveal.report.figures.leakage import leakage_figures
 from sim.games.reveal.report.figures.people import people_figures
 from sim.games.reveal.report.figures.trace import trace_figures
@@ -22,6 +23,7 @@ def draw_figures(cells: Sequence[ReportCell]) -> tuple[Figure, ...]:
         *people_figures(cells),
         *known_figures(cells),
         *leakage_figures(cells, look),
+        *confidence_figures(cells, look),
         *error_figures(cells, look),
         *trace_figures(cells),
     )

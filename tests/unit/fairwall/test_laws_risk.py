@@ -1,0 +1,164 @@
+"""Who is worst off: 10^5 simulated people at each epsilon, from both sides, and what is kept of what was played.
+
+**Never above.** Of N people whom a test names, half of all people being disadvantaged, those who are are at most
+Binomial(N, e^eps / (1 + e^eps)), whatever the test: that is the posterior's guarantee. An exact binomial test refuses
+more at a false-alarm rate of 10^-6 for each threshold.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from fairwall.laws.cells import cells_scale, least_people
+from fairwall.laws.exposure import one_person
+from fairwall.laws.looks import look_at_cells
+from fairwall.laws.risk import FALSE, Sure, aimed, limit, named, named_by_look
+from fairwall.laws.shares import Shares
+
+EPSILONS = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)
+PEOPLE, CELL = 100_000, 10
+ALARM = 1e-6
+PROTECTED = (np.arange(PEOPLE) % 2).astype(np.uint8)
+Array = NDArray[np.float64]
+
+
+def geometric(rng: np.random.Generator, epsilon: float, size: int = PEOPLE) -> Array:
+    return (rng.geometric(1 - math.exp(-epsilon), size) - rng.geometric(1 - math.exp(-epsilon), size)).astype(float)
+
+
+def response(rng: np.random.Generator, epsilon: float) -> Array:
+    """Randomised response: the log-odds that somebody is disadvantaged, for each person."""
+    turned = rng.random(PEOPLE) < 1 / (1 + math.exp(epsilon))
+    return np.where((PROTECTED == 0) ^ turned, epsilon, -epsilon)
+
+
+def counted(rng: np.random.Generator, epsilon: float) -> Array:
+    """A count of one person, or of a group of whom everybody else is known, with geometric noise."""
+    return np.where((PROTECTED == 0) + geometric(rng, epsilon) >= 1, epsilon, -epsilon)
+
+
+def in_cells(rng: np.random.Generator, epsilon: float) -> Array:
+    """A person in a cell of ten, of whom nobody else is known: the exact posterior of the noisy count."""
+    z = (PROTECTED == 0).astype(float)
+    seen = z + rng.binomial(CELL - 1, 0.5, PEOPLE) + geometric(rng, epsilon)
+    noise = np.arange(-400, 401)
+    law = np.exp(-epsilon * np.abs(noise))
+    others = binom.pmf(np.arange(CELL), CELL - 1, 0.5)
+    # One more of them, or none: the law of what is seen is that of the same sum, moved by one.
+    both = np.convolve(law, others)
+    place = np.clip(seen + 400, 1, len(both) - 1).astype(int)
+    return np.asarray(np.log(np.maximum(both[place - 1], 1e-300) / np.maximum(both[place], 1e-300)))
+
+
+ATTACKS = {"response": response, "counted": counted, "cells": in_cells}
+
+
+def is_above(ratio: Array, epsilon: float) -> bool:
+    """Say whether more are named rightly than epsilon allows, at any of some thresholds."""
+    for threshold in np.unique(np.quantile(ratio, (0.5, 0.9, 0.99, 0.999, 1.0))):
+        hits = int((ratio[PROTECTED == 0] >= threshold).sum())
+        false = int((ratio[PROTECTED == 1] >= threshold).sum())
+        if binom.sf(hits - 1, hits + false, one_person(epsilon)) < ALARM:
+            return True
+    return False
+
+
+def measured(ratio: Array) -> float:
+    order = -np.unique(-ratio)
+    counts = [np.array([(ratio[group == PROTECTED] == at).sum() for at in order], float) for group in (0, 1)]
+    return named(*counts)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nobody_is_known_better_than_epsilon_allows(attack: str, epsilon: float) -> None:
+    ratio = ATTACKS[attack](np.random.default_rng(17), epsilon)
+    assert np.abs(ratio).max() <= epsilon * (1 + 1e-9), "an exact posterior moves no odds further"
+    assert not is_above(ratio, epsilon)
+    # Five deviations of a Poisson number, the 50 advantaged who may be named.
+    assert measured(ratio) <= limit(epsilon) * (1 + 5 / math.sqrt(FALSE * PEOPLE / 2))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("attack", ["response", "counted"])
+def test_the_worst_case_reaches_what_epsilon_allows(attack: str, epsilon: float) -> None:
+    ratio = ATTACKS[attack](np.random.default_rng(18), epsilon)
+    hits, false = ((ratio[group == PROTECTED] > 0).sum() for group in (0, 1))
+    if epsilon < 10:
+        assert hits / (hits + false) == pytest.approx(one_person(epsilon), abs=0.01)
+        assert measured(ratio) == pytest.approx(limit(epsilon), rel=0.15)
+    else:
+        # e^-10 of 50,000 people is 2: the limit to whom a test misses, not to whom it names wrongly, is near.
+        assert hits / (PEOPLE / 2) >= 0.9999 - 0.0007
+
+
+@pytest.mark.parametrize("epsilon", [epsilon for epsilon in EPSILONS if epsilon <= 5])
+@pytest.mark.parametrize("attack", ["response", "counted"])
+def test_half_of_the_noise_is_too_little(attack: str, epsilon: float) -> None:
+    """The broken twin: whoever knows nobody else's group may miss it, and nobody can tell it from two who are wrongly
+    named, as many as e^-10 of 50,000.
+    """
+    assert is_above(ATTACKS[attack](np.random.default_rng(19), 2 * epsilon), epsilon)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_what_is_told_beforehand_is_what_the_exact_posterior_names(epsilon: float) -> None:
+    told = {name: aimed(name, "sp", 1000, epsilon, shares=Shares(0.5, 0.5)) for name in ("counts", "cells", "laplace")}
+    assert told["laplace"] <= told["counts"] <= limit(epsilon)
+    assert told["counts"] == pytest.approx(limit(epsilon), rel=0.003)
+    if least_people(epsilon) == CELL:
+        # Who are the others in the cell is known no better there than here.
+        drawn = measured(in_cells(np.random.default_rng(20), 1 / cells_scale(epsilon)))
+        assert told["cells"] == pytest.approx(drawn, rel=0.3)
+
+
+def test_the_limit_is_that_of_both_errors() -> None:
+    assert limit(1.0) == pytest.approx(math.e / 1000)
+    assert limit(1.0, 0.01) == pytest.approx(math.e / 1000 + 0.01)
+    # Randomised response names all but 1 / (1 + e^eps) with as many wrongly named: there both limits are met.
+    turned = 1 / (1 + math.exp(2.0))
+    assert limit(2.0, false=turned) == pytest.approx(1 - turned)
+    assert limit(2.0, false=2 * turned) == pytest.approx(1 - math.exp(-2) * (1 - 2 * turned))
+    assert limit(math.inf) == limit(0.0, false=1.0) == 1.0
+    assert limit(0.0) == pytest.approx(FALSE)
+
+
+def test_between_two_of_those_named_a_part_is_taken() -> None:
+    # Nobody wrongly among the first; of the next a fifth.
+    assert named(np.array([3.0, 5.0, 2.0]), np.array([0.0, 5.0, 995.0]), 0.001) == pytest.approx(0.3 + 0.5 / 5)
+    assert named(np.array([1.0]), np.array([1.0]), 0.001) == pytest.approx(0.001)
+    assert named(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1.0) == 1.0
+    look = look_at_cells(100, 50, 10, 1.0)
+    assert named_by_look(look, 0.999999) > 0.99
+
+
+def test_what_was_played_is_counted_by_how_sure_it_was() -> None:
+    sure = Sure.of(np.array([1.0, 0.0, 0.5, 0.9]), np.array([0, 1, 1, 0], np.uint8))
+    assert (sure.disadvantaged.sum(), sure.advantaged.sum()) == (2, 2)
+    assert (sure.disadvantaged[-1], sure.advantaged[0], sure.advantaged[len(sure.advantaged) // 2]) == (1, 1, 1)
+    assert sure.named is None, "of two people one in 1,000 is nobody"
+    assert sure.curve() == []
+    factor, right = sure.surest(2)
+    assert (factor, right) == (pytest.approx(math.exp(10)), 1.0)
+    assert sure.surest(3)[0] == pytest.approx(math.exp(2.25))
+    both = Sure.together([sure, sure])
+    assert both.disadvantaged.sum() == 4
+
+
+def test_randomised_response_is_as_right_as_it_is_sure() -> None:
+    epsilon = 1.0
+    ratio = response(np.random.default_rng(21), epsilon)
+    # Unequal groups, of which either counts as much as the other.
+    kept = (PROTECTED == 1) | (np.arange(PEOPLE) % 20 == 0)
+    sure = Sure.of(1 / (1 + np.exp(-ratio[kept])), PROTECTED[kept])
+    (low, high) = sure.curve()
+    assert high[0] == pytest.approx(one_person(epsilon))
+    assert high[1] == pytest.approx(one_person(epsilon), abs=0.02)
+    assert low[1] == pytest.approx(1 - one_person(epsilon), abs=0.02)
+    assert sure.surest() == (pytest.approx(math.e), pytest.approx(one_person(epsilon), abs=0.02))
+    assert sure.named == pytest.approx(limit(epsilon), rel=0.1)
