@@ -1,4 +1,6 @@
-"""What `mkdocs build` adds to the pages in docs/: the changelog, files that pages link to outside docs/, and diagrams.
+"""What `mkdocs build` adds to the pages in docs/: a lesson, the changelog, files from outside docs/, and diagrams.
+
+The lesson is what `fairwall lesson` plays when the site is built, and the first thing that its first page shows.
 
 A file that a page links to outside docs/ goes along. Material
 would fetch Mermaid from the network, if a page brought none: here a page with a diagram brings it.
@@ -7,6 +9,9 @@ would fetch Mermaid from the network, if a page brought none: here a page with a
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +39,16 @@ def on_files(files: Files, config: Any) -> Files:
     for path in BESIDE:
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     files.append(File.generated(config, "assets/mermaid.js", abs_src_path=str(MERMAID)))
+    with tempfile.TemporaryDirectory(prefix="fairwall-site-") as place:
+        subprocess.run([sys.executable, "-I", "-m", "sim", "lesson"], cwd=place, check=True, capture_output=True)
+        files.append(File.generated(config, "lesson.html", content=Path(place, "lesson.html").read_text("utf-8")))
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Lead links out of docs/ to where the files lie in the site."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Lead links out of docs/ to where the files lie in the site, and begin the first page with the lesson."""
+    if page.file.src_uri == "index.md":
+        markdown = markdown.replace("\n\n", "\n\n**See it move: [who is found out?](lesson.html)**\n\n", 1)
     return markdown.replace("](../", "](")
 
 

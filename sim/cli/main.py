@@ -15,6 +15,7 @@ import typer
 import fairwall
 from fairwall.errors import RunFailed, UserError
 from sim.cli import deploy, papers, plan, results, test
+from sim.cli.lesson import lesson
 from sim.cli.list import list_scenarios
 from sim.cli.replay import replay
 from sim.cli.report import report
@@ -37,6 +38,7 @@ app.command()(report)
 app.command()(view)
 app.command()(verify)
 app.command()(replay)
+app.command()(lesson)
 app.add_typer(papers.app, name="papers")
 app.add_typer(results.app, name="results")
 app.add_typer(plan.app, name="plan")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,6 +185,19 @@ def render(page: Page, frame: Frame) -> str:
         ("assumptions", "What was protected, and what was assumed"),
     ]
     return fill("report.html.j2", page=page, frame=frame, assumptions=assumptions, named=named)
+
+
+def scripted(template: str, program: str, told: object, **values: object) -> str:
+    """Fill in a template of a page that a program of this folder moves, with what the program is told."""
+    script = (Path(__file__).parent / program).read_text(encoding="utf-8")
+    # Nothing in the data can end the element that it stands in.
+    data = json.dumps(told, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return fill(template, data=data, script=script, digest=digest(script), **values)
+
+
+def digest(text: str) -> str:
+    """Return by what a content security policy names a program or a style that stands in its page."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def fill(template: str, **values: object) -> str:

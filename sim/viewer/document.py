@@ -6,14 +6,13 @@ and that program in, by their digests. Data stand in elements that no browser ex
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 import fairwall
+from sim.report.page import digest
 from sim.viewer.browser.bundle import program, style
 
 
@@ -46,8 +45,3 @@ def document(index: Mapping[str, Any], blocks: Sequence[str]) -> str:
 </body>
 </html>
 """
-
-
-def digest(text: str) -> str:
-    """Return by what a content security policy names a program or a style that stands in its page."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

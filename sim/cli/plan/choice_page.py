@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from importlib.resources import files
 
 from fairwall.laws.standings import SHRUNK
 from sim.planning.epsilons import Bought, Choices
 from sim.report.drawing import BLACK, COLOURS, Figure, Look
 from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
 from sim.report.notation import MISSING, number, plural
-from sim.report.page import Section, fill
+from sim.report.page import Section, scripted
 from sim.report.tables import Column, PageTable
-from sim.viewer.document import digest
 
 _CARDS = ("The least ε that is enough", "Everybody, at once", "One person, aimed at")
 _WARNING = (
@@ -28,18 +25,18 @@ _EPSILON = Axis("ε of the batch", log=True, ticks=_TICKS)
 
 def render(found: Choices, name: str) -> str:
     """Write the page about a table of this name: the same bytes for the same choices."""
-    batch, script = found.batch, files("sim.report").joinpath("choice.js").read_text(encoding="utf-8")
+    batch = found.batch
     rows = [found.least(width) for width in found.widths]
     told = {
         "positions": [[number(w, 6), -1 if row is None else row] for w, row in zip(found.widths, rows, strict=True)],
         "answers": [*(_answer(found, one) for one in found.bought), _no_answer(found)],
     }
-    # Nothing in the data can end the element that it stands in.
-    data = json.dumps(told, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     delta = f", δ = {number(batch.delta)}" if batch.delta else ""
     near = [_near(found)] if any(one.reach or one.median_error for one in found.bought) else []
-    return fill(
+    return scripted(
         "choice.html.j2",
+        "choice.js",
+        told,
         name=name,
         about=f"What ε buys, and gives away, in one batch of {plural(batch.queries, 'model')}: metric {batch.metric}, "
         f"{batch.people:,} people, mechanism {batch.mechanism}{delta}.",
@@ -47,10 +44,7 @@ def render(found: Choices, name: str) -> str:
         titles=_CARDS,
         start=found.widths.index(found.start),
         last=len(found.widths) - 1,
-        told=[Section("charts", "By epsilon", figures=[*near, _risk(found)]), _grid(found)],
-        data=data,
-        script=script,
-        digest=digest(script),
+        measured=[Section("charts", "By epsilon", figures=[*near, _risk(found)]), _grid(found)],
     )
 
 
