@@ -6,15 +6,6 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 let turn = 0;
 
 const dots = [...told.groups].map(() => people.appendChild(document.createElement("i")));
-for (const [look, text] of [
-  ["is-0", `taken for ${told.names[0]}`],
-  ["is-1", `taken for ${told.names[1]}`],
-  ["wrong", "guessed wrong"],
-]) {
-  const line = document.querySelector(".legend").appendChild(document.createElement("li"));
-  line.appendChild(document.createElement("i")).className = look;
-  line.append(text);
-}
 
 function cell(queries) {
   const mechanism = document.querySelector("[name=mechanism]:checked").value;

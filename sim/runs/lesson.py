@@ -59,7 +59,6 @@ def lesson(folder: Path) -> str:
 
     delta = sweep.scenario.compliance.delta
     told = {
-        "names": [data.disadvantaged or "group 0", data.advantaged or "group 1"],
         "groups": groups.pop(),
         "epsilons": [[number(epsilon), 100 * one_person(as_float(epsilon), delta)] for epsilon in epsilons],
         "queries": queries,
@@ -71,6 +70,7 @@ def lesson(folder: Path) -> str:
         "lesson.js",
         told,
         attribute=data.protected or "group",
+        names=(data.disadvantaged or "group 0", data.advantaged or "group 1"),
         people=before["n"],
         before=before["baseline_leakage"],
         mechanisms=[MECHANISMS[name].title for name in mechanisms],

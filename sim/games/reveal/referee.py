@@ -136,7 +136,7 @@ class RevealDealer(RevealServiceServicer):
                     if request.HasField("guess_from_answers")
                     else None
                 ),
-                confidence=_confidence(request.confidence, people) if request.HasField("confidence") else None,
+                confidence=take_numbers(request.confidence, people) if request.HasField("confidence") else None,
             )
             trial.reveal_request = request
             return game.SubmitRevealResponse()
@@ -253,14 +253,6 @@ def _accuracies(
     if not all(0 <= share <= 1 for share in (request.accuracy_base, *accuracies)):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return request.accuracy_base, accuracies
-
-
-def _confidence(message: array_pb2.Array, people: int) -> NDArray[np.float64]:
-    """Take the probabilities; refuse what is none."""
-    taken = take_numbers(message, people)
-    if not np.all((taken >= 0) & (taken <= 1)):
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    return taken
 
 
 def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:

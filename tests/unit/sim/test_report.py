@@ -217,8 +217,8 @@ def test_a_report_says_who_is_worst_off(tmp_path: Path) -> None:
     assert "guarantee, e^ε/(1+e^ε)" in figure.svg
     shown = _shown(_report(tmp_path / "run", sweep, trials))
     assert "odds of the 100 most exposed, times" in shown
-    assert "2.72" in shown
-    assert "148" in shown
+    assert "2.72 of 2.72" in shown
+    assert "148 of 148" in shown
 
 
 def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:

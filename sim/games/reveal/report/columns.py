@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from compliance.mechanisms import MECHANISMS
-from fairwall.laws.risk import limit
+from fairwall.laws.risk import Sure, limit
 from sim.games.game import Line
 from sim.games.reveal.report import printed
 from sim.games.reveal.report.accuracy_by_group import LossTestRow, loss_test_rows
@@ -21,7 +21,6 @@ from sim.report.notation import MISSING, as_float, count, number, plural, settin
 from sim.scenarios.sweep import Sweep
 
 _GUESS = "the developer's guess"
-_WORST = "who is worst off"
 _MODELS = "accuracy of models, %"
 _AS_NEEDED = "as needed"
 
@@ -40,12 +39,16 @@ def _percent(key: str) -> Callable[[ReportCell], float | None]:
     return lambda cell: 100 * cell.summary[key] if key in cell.summary else None
 
 
-def _person_risk(cell: ReportCell) -> Estimate | None:
-    """Give whom the attack is sure of, in percent; the threshold is taken for known."""
-    if cell.sure is None or cell.sure.named is None:
+def _if_noisy(of: Callable[[ReportCell], Any]) -> Callable[[ReportCell], Any]:
+    return lambda cell: of(cell) if cell.noisy else None
+
+
+def _person_risk(sure: Sure | None) -> Estimate | None:
+    """Give the share that is named, in percent; how sure the attack has to be is taken for known."""
+    if sure is None or sure.named is None:
         return None
-    people = int(cell.sure.disadvantaged.sum())
-    return replace(share(round(cell.sure.named * people), people), mean=100 * cell.sure.named)
+    people = int(sure.disadvantaged.sum())
+    return replace(share(round(sure.named * people), people), mean=100 * sure.named)
 
 
 def _spent_whole(cell: ReportCell) -> bool:
@@ -156,38 +159,35 @@ def _guessed(cells: Cells) -> Iterator[Measure[ReportCell]]:
     yield Measure("one person known, %", of=_told("leakage_by_person"), group=_GUESS)
 
 
-_WORST_OFF: tuple[Measure[ReportCell], ...] = (
-    Measure(
-        "named, 1 in 1,000 wrongly, %",
-        of=lambda cell: _person_risk(cell) if cell.noisy else None,
-        digits=1,
-        group=_WORST,
-        about="the share of the disadvantaged about whom the attack is so sure, by answers alone, that it names "
-        "one in 1,000 of the advantaged with them",
-    ),
-    Measure(
-        "by anybody at most, %",
-        of=lambda cell: 100 * limit(cell.epsilon, cell.scenario.compliance.delta) if cell.noisy else None,
-        group=_WORST,
-        about="what that cannot exceed, even where everybody else's group is known",
-    ),
-    Measure(
-        "odds of the 100 most exposed, times",
-        of=lambda cell: cell.sure.surest()[0] if cell.sure and cell.noisy else None,
-        group=_WORST,
-        about="by which factor answers moved the odds of each of them at least, as the attack has it",
-    ),
-    Measure(
-        "right about them, %",
-        of=lambda cell: 100 * cell.sure.surest()[1] if cell.sure and cell.noisy else None,
-        group=_WORST,
-        about="counting both groups equally",
-    ),
-    Measure(
-        "at most e^ε times",
-        of=lambda cell: None if cell.scenario.compliance.delta or not cell.noisy else math.exp(min(cell.epsilon, 700)),
-        group=_WORST,
-    ),
+_WORST_OFF = tuple(
+    Measure[ReportCell](name, of=_if_noisy(of), digits=digits, group="who is worst off", about=about)
+    for name, of, digits, about in (
+        (
+            "named, 1 in 1,000 wrongly, %",
+            lambda cell: _person_risk(cell.sure),
+            1,
+            "the share of the disadvantaged of whom the attack is so sure, by answers alone, that it names one in "
+            "1,000 of the advantaged with them",
+        ),
+        (
+            "by anybody at most, %",
+            lambda cell: 100 * limit(cell.epsilon, cell.scenario.compliance.delta),
+            None,
+            "what that cannot exceed, even where everybody else's group is known",
+        ),
+        (
+            "odds of the 100 most exposed, times, of at most e^ε",
+            lambda cell: cell.sure and f"{number(cell.sure.surest()[0])} of {number(math.exp(min(cell.epsilon, 700)))}",
+            None,
+            "by which factor answers moved the odds of each of them at least, as the attack has it",
+        ),
+        (
+            "right about them, %",
+            lambda cell: cell.sure and 100 * cell.sure.surest()[1],
+            None,
+            "counting both groups equally",
+        ),
+    )
 )
 _ANSWERED: tuple[Measure[ReportCell], ...] = (
     Measure("h₀", of=_percent("accuracy_base"), group=_MODELS, when=lambda cells: _own_accuracy(cells) is None),
