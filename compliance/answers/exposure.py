@@ -146,7 +146,7 @@ def person_risk_about(
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     if math.isinf(epsilon) or inner.guarantee == "none":
         return 1.0, 1.0
-    most, people, exposed = risk.limit(epsilon, delta), sum(records.counts(metric)), records.exposed(metric)
+    exposed, people, most = records.exposed(metric), sum(records.counts(metric)), risk.limit(epsilon, delta)
     names = [inner.name]
     if isinstance(inner, Recommended) and people > 2:
         names = inner.answering(metric, people, models, epsilon, delta, exposed)

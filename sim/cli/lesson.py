@@ -22,11 +22,14 @@ def lesson(
 ) -> None:
     """Write a page for a class, to guess and see who is found out."""
     from fairwall.errors import UserError
-    from sim.runs.lesson import lesson as page
+    from sim.games.reveal.report.lesson import lesson as page
+    from sim.runs.side_by_side import played_in
+    from sim.runs.trials import summarise
 
     if not out.parent.is_dir():
         raise UserError(f"--out: there is no folder {out.parent}")
-    out.write_text(page(run_folder(run) if run is not None else _played()), encoding="utf-8")
+    sweep, trials = played_in(run_folder(run) if run is not None else _played())
+    out.write_text(page(sweep, trials, summarise(sweep, trials)), encoding="utf-8")
     typer.echo(f"page: {out}")
     if show:
         open_page(out)

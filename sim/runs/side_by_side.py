@@ -33,7 +33,7 @@ def side_by_side(folders: Sequence[Path]) -> str:
     OSError
         If a file cannot be read.
     """
-    runs = [(folder, _played(folder)) for folder in folders]
+    runs = [(folder, played_in(folder)) for folder in folders]
     games = list(dict.fromkeys(sweep.game for _, (sweep, _) in runs))
     if len(games) > 1:
         raise UserError(f"runs of {' and '.join(games)}: only runs of one game stand side by side")
@@ -54,7 +54,8 @@ def side_by_side(folders: Sequence[Path]) -> str:
     return render(page, together(runs))
 
 
-def _played(folder: Path) -> Played:
+def played_in(folder: Path) -> Played:
+    """Read what a run played, and the lines of its trials; raises `UserError` for a folder of none."""
     if not (folder / "scenario.toml").is_file():
         raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
     return read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fairwall
-from sim.runs.lesson import AXES
+from sim.games.reveal.report.lesson import AXES
 from tests import command
 from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults
 

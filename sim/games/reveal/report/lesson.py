@@ -1,59 +1,57 @@
-"""A page for a class, of a run of the reveal game: who is found out, by mechanism, epsilon and number of questions."""
+"""A page for a class, of a run: who is found out, by mechanism, epsilon and number of questions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.errors import UserError
 from fairwall.laws.exposure import one_person
 from fairwall.laws.metric import METRICS
-from sim.games import GAMES, read
+from sim.games.game import Line
+from sim.games.reveal.report.columns import tables
+from sim.games.reveal.scenario import RevealScenario
 from sim.report.notation import as_float, number
 from sim.report.page import scripted, sections
-from sim.runs.trials import read_trials, summarise
+from sim.scenarios.sweep import Sweep
 
 AXES = ("compliance.mechanism", "compliance.epsilon", "developer.queries")
 _PEOPLE_MAX = 100
 
 
-def lesson(folder: Path) -> str:
-    """Write the page: the same bytes for the same run.
+def lesson(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> str:
+    """Write the page, from a run's sweep, the lines of its trials and what they come to.
 
     Raises
     ------
     UserError
-        If it is no run that a lesson can be made of.
+        If no lesson can be made of it.
     """
-    if not (folder / "scenario.toml").is_file():
-        raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
-    sweep = read(str(folder / "scenario.toml"))
-    if sweep.game != "reveal" or set(sweep.scenario.axes) != set(AXES):
-        raise UserError(f"{folder}: a lesson is of a run of the reveal game that sweeps {', '.join(AXES)} and no more")
+    if not isinstance(sweep.scenario, RevealScenario) or set(sweep.scenario.axes) != set(AXES):
+        raise UserError(f"a lesson is of a run of the reveal game that sweeps {', '.join(AXES)} and no more")
     mechanisms, epsilons, queries = (list(dict.fromkeys(cell.swept[axis] for cell in sweep.cells)) for axis in AXES)
     if not all(isinstance(many, int) for many in queries) or METRICS[sweep.scenario.compliance.metric].absolute:
-        raise UserError(f"{folder}: a lesson needs numbers of questions, and a metric whose gap has a sign")
+        raise UserError("a lesson needs numbers of questions, and a metric whose gap has a sign")
     epsilons, queries = sorted(epsilons, key=as_float), sorted(queries)
-    trials = read_trials(folder / "trials.jsonl")
-    summary = {tuple(cell[axis] for axis in AXES): cell for cell in summarise(sweep, trials)}
-    traces = {tuple(one[axis] for axis in AXES): one["trace"] for one in trials if "trace" in one}
+    told_of = {tuple(cell[axis] for axis in AXES): cell for cell in summary}
+    traces = {tuple(one[axis] for axis in AXES): one["trace"] for one in lines if "trace" in one}
     asked = list(product(mechanisms, epsilons, queries))
     if missing := [one for one in asked if one not in traces]:
-        raise UserError(f"{folder}: the first trial of a cell was not played: {', '.join(map(str, missing[0]))}")
+        raise UserError(f"the first trial of a cell was not played: {', '.join(map(str, missing[0]))}")
     groups = {"".join(map(str, trace["group"])) for trace in traces.values()}
-    data, before = sweep.scenario.data, summary[asked[0]]
+    data, before = sweep.scenario.data, told_of[asked[0]]
     if len(groups) > 1 or before["n"] > _PEOPLE_MAX:
-        raise UserError(f"{folder}: a lesson needs the same people in each first trial, {_PEOPLE_MAX} at most")
+        raise UserError(f"a lesson needs the same people in each first trial, {_PEOPLE_MAX} at most")
 
     def shown(*one: Any) -> dict[str, Any]:
         return {
-            "right": summary[one]["recovered"],
-            "balanced": summary[one]["leakage"],
-            "error": number(summary[one].get("query_error_median"), 2),
-            "trials": summary[one]["trials"],
+            "right": told_of[one]["recovered"],
+            "balanced": told_of[one]["leakage"],
+            "error": number(told_of[one].get("query_error_median"), 2),
+            "trials": told_of[one]["trials"],
             "guess": "".join(map(str, traces[one]["guess"])),
         }
 
@@ -64,7 +62,7 @@ def lesson(folder: Path) -> str:
         "queries": queries,
         "cells": [[[shown(name, epsilon, many) for many in queries] for epsilon in epsilons] for name in mechanisms],
     }
-    (measured, *_) = GAMES["reveal"].tables(sweep, trials, list(summary.values()))
+    (measured, *_) = tables(sweep, lines, summary)
     return scripted(
         "lesson.html.j2",
         "lesson.js",
@@ -78,5 +76,5 @@ def lesson(folder: Path) -> str:
         queries=len(queries),
         measured=sections([replace(measured, linked=False)], {}),
         scenario=sweep.scenario,
-        trials=len(trials),
+        trials=len(lines),
     )
