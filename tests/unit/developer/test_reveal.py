@@ -1,5 +1,6 @@
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,9 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.reveal.decode import DECODERS
-from developer.reveal.strategies import STRATEGIES, Hand, Reveal
+from developer.reveal.decode import DECODERS, Evidence
+from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Terms
+from developer.reveal.strategies.compressed import decide
 from developer.reveal.strategies.sizes import group_sizes
+from fairwall.laws.noise import Laplace
 
 COMPRESSED = ["sensing", "random-binary", "gaussian"]
 
@@ -279,6 +282,24 @@ class NoisyAuditor:
         return self.scale * self.rng.uniform(-1, 1, len(rows)) ** self.rng.integers(1, 9) * self.rng.integers(0, 2)
 
 
+@pytest.mark.parametrize("decoder", ["ep", "score", "mcmc"])
+def test_no_probability_is_beyond_what_epsilon_allows(decoder: str) -> None:
+    """Of answers whose noise is far less than epsilon asks for, as a decoder may think that approximates."""
+    n, n0, epsilon = 40, 9, 1.0
+    a = population(n, n0, 3)
+    rows = np.random.default_rng(4).integers(0, 2, (30, n)).astype(np.float64)
+    terms = Terms(mechanism="counts", epsilon=epsilon, n0=n0)
+    own = hand(LinearAuditor(a), skewed(n), 30, terms=terms, decode=DECODERS[decoder])
+    evidence = Evidence(rows, LinearAuditor(a).gaps(rows), n0, n - n0, Laplace(0.01), rng=own.rng)
+    reveal = decide(own, evidence)
+    assert reveal.confidence is not None
+    odds = np.log(reveal.confidence / (1 - reveal.confidence))
+    assert np.abs(odds).max() == pytest.approx(epsilon)
+    assert (odds[reveal.guess == 0] > 0).all()
+    # Without a law of the noise nothing is probable.
+    assert decide(replace(own, decode=DECODERS["l1"]), evidence).confidence is None
+
+
 @pytest.mark.few(5)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
@@ -301,3 +322,4 @@ def test_no_answer_breaks_a_strategy(name: str, data: st.DataObject, n: int, siz
     assert reveal.guess.shape == reveal.targeted.shape == (n,)
     assert set(reveal.guess.tolist()) <= {0, 1}
     assert reveal.reconstruction is None or np.isfinite(reveal.reconstruction).all()
+    assert reveal.confidence is None or ((reveal.confidence >= 0) & (reveal.confidence <= 1)).all()
