@@ -195,7 +195,7 @@ class Table(dict[str, T]):
     ) -> None:
         super().__init__(ours)
         self._kind, self._adapt, self._stand_in, self._also = kind, adapt, stand_in, also
-        self._ours = frozenset(ours)
+        self._ours, self._theirs = frozenset(ours), set[str]()
         _tables.append(self)
         self.renew()
 
@@ -210,6 +210,7 @@ class Table(dict[str, T]):
             self[name] = self._stand_in(name)
         else:
             self[name] = self._adapt(plugin, plugin.load())
+        self._theirs.add(name)
         return self[name]
 
     def known(self) -> list[str]:
@@ -218,15 +219,16 @@ class Table(dict[str, T]):
 
     def has_of_others(self, name: str) -> bool:
         """Say whether a name is a plug-in's."""
-        return name not in self._ours and name in self
+        return name in self._theirs or (not super().__contains__(name) and name in self)
 
     def _find(self, name: str) -> Plugin | None:
         return find(self._kind, name) or (find(self._also, name) if self._also else None)
 
     def renew(self) -> None:
         """Forget plug-ins that were looked up; refuse, by `PluginError`, one that was given by a name of ours."""
-        for name in self.keys() - self._ours:
+        for name in self._theirs:
             del self[name]
+        self._theirs.clear()
         for plugin in _here.given:
             if plugin.kind == self._kind and plugin.name in self._ours:
                 raise PluginError(f"{plugin}: its name is one of ours; give it another")
