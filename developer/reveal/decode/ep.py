@@ -44,6 +44,7 @@ from developer.reveal.decode.likelihood import (
     size_weights,
     smeared,
     told_by_size,
+    with_public_size,
 )
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.mechanisms import RESPONSE_FROM
@@ -302,12 +303,14 @@ def settled(
     if terms.noise_on in ("sums", "any") and not math.isinf(epsilon):
         law = law_of(terms, n0=1, n1=n - 1, **batch)
         n0 = counts_size(n, rows, gaps, (law or Gaussian(0.0)).scale / (1 + 1 / (n - 1)))
+        gaps, n0 = with_public_size(terms, rows, gaps, n0)
         return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), rng=rng)
     if terms.noise_on in ("cube", "directions") and not math.isinf(epsilon):
         own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
         if terms.noise_on == "directions":
             # Rows that have nothing in common have nearly a cube's noise; N0 is not to be read from such sums.
             n0 = few_sums.usual_size(n) if terms.n0 is None else terms.n0
+        own, n0 = with_public_size(terms, own_rows, own, n0)
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
         return Evidence(own_rows, own, n0, n - n0, law, rng=rng)
     if terms.noise_on == "cells" and not math.isinf(epsilon):

@@ -184,6 +184,26 @@ def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], sc
     return int(np.argmin(np.median(off, axis=1))) + 1
 
 
+def with_public_size(
+    terms: Terms, rows: NDArray[np.float64], gaps: NDArray[np.float64], n0: int
+) -> tuple[NDArray[np.float64], int]:
+    """Say gaps that were computed of noisy sums with some noisy N0 in terms of the public one, where there is one.
+
+    By the N0 with which the gap was computed it was made of the sum s = (T/n1 - gap) / (1/n0 + 1/n1), and that of what
+    was released, s - N0/2 (`fairwall.laws.counts`): N0's own noise is no noise to whoever knows N0.
+
+    Returns
+    -------
+    gaps, n0 : (m,) and the size that they go with.
+    """
+    if terms.n0 in (None, n0):
+        return gaps, n0
+    n, total, public = rows.shape[1], rows.sum(axis=1), terms.n0
+    assert public is not None, "else the size stays"
+    sums = (total / (n - n0) - gaps) / (1 / n0 + 1 / (n - n0)) + (public - n0) / 2
+    return total / (n - public) - sums * (1 / public + 1 / (n - public)), public
+
+
 def cube_rows(
     n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], epsilon: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:

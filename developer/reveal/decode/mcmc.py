@@ -1,11 +1,15 @@
-r"""Posterior probabilities by sampling: Metropolis swaps over the sets of N0 people.
+r"""Posterior probabilities by sampling: parallel tempering over the sets of N0 people.
 
-A chain's state is a set of N0 people. A step proposes to let a random outsider in and a random member out and accepts
-with probability min(1, exp(T * difference of the log-posterior)), which leaves the posterior to the power T unchanged.
-In the first half of the steps T grows from `_FLATTEST`, at which swaps are easy, to 1; the second half, at T = 1,
-counts how often each person is in. Many chains run side by side, a matrix row each. Where there is little noise the
-posterior is rugged and no chain begun anywhere finds its peak in time: they begin at random sets that the odds of `ep`
-favour.
+A chain's state is a set of N0 people. A step takes a random member out and lets one of the people who are then outside
+in, each with the probability that the posterior, to the power T, gives the set with that person (a Gibbs step: what
+the chain converges to is the posterior to the power T). Where there is little noise the posterior is rugged, and a
+chain at T = 1 stays for good near the set that it came to first. So each ladder has chains at several T, from
+`_FLATTEST`, at which the landscape is flat enough to walk, to 1; neighbours on a ladder exchange their sets with
+probability min(1, exp((T' - T) * (value - value'))), which leaves all of their laws as they are (Geyer 1991). How often
+each person is in, at T = 1, is counted after the first third of the steps.
+
+Where a row has two values, as tosses of a coin do, what each of n people would make of its residual is one of two
+numbers, and all n are weighed by a product of matrices.
 """
 
 from collections.abc import Callable
@@ -18,10 +22,17 @@ from developer.reveal.decode.decoder import Evidence
 from developer.reveal.decode.ep import centred, decided, exact, posterior, prior_log_odds, rescaled
 from fairwall.laws.noise import Gaussian
 
-CHAINS, STEPS_PER_PERSON = 32, 30
-_FLATTEST = 0.3
+LADDERS, RUNGS = 4, 8
+STEPS, LEAST_STEPS = 5000, 500
+WORK = 8e7
+"""How many log-densities, or people weighed where rows have two values, all steps may compute: a second or so."""
+
+_FLATTEST = 0.1
+_BETWEEN_EXCHANGES = 10
 _EXACT = 0.1
 """Exact answers are taken to have an error of this size, in people: with less, chains hardly move."""
+
+Densities = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def decode(evidence: Evidence) -> NDArray[np.float64]:
@@ -31,14 +42,72 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
     """
     if not evidence.n0 or not evidence.n1:
         return lstsq.decode(evidence)
-    share = marginals(evidence)
     # Half a count each way, so that nobody is certain.
-    draws = CHAINS * STEPS_PER_PERSON * len(share) / 2
-    share = (share * draws + 0.5) / (draws + 1)
+    share = (marginals(evidence) * STEPS + 0.5) / (STEPS + 1)
     return decided(evidence, np.log(share) - np.log1p(-share))
 
 
-def _density(evidence: Evidence) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def marginals(evidence: Evidence) -> NDArray[np.float64]:
+    """Return how often each person was disadvantaged at T = 1, (n,), in [0, 1]."""
+    H, x = centred(evidence)
+    n, n0 = H.shape[1], min(evidence.n0, H.shape[1] - 1)
+    rng, prior = evidence.rng or np.random.default_rng(0), prior_log_odds(evidence)
+    log_density, people = _density(evidence), np.ascontiguousarray(H.T)
+    fits, work = _fits(H, log_density)
+    power = np.tile(_FLATTEST ** np.linspace(1, 0, RUNGS), LADDERS)
+    chains = np.arange(power.size)
+    # They begin at random sets that the odds of `ep` favour.
+    belief = np.clip(posterior(evidence).log_odds, -30, 30)
+    members = np.argsort(-belief + rng.gumbel(size=(power.size, n)), axis=1, kind="stable")[:, :n0].copy()
+    inside = np.zeros((power.size, n), np.bool_)
+    inside[chains[:, None], members] = True
+    residual = x - people[members].sum(axis=1)
+    steps = int(np.clip(WORK / (power.size * work), LEAST_STEPS, STEPS))
+    counted, since = np.zeros(n), steps // 3
+    for step in range(steps):
+        place = rng.integers(0, n0, power.size)
+        out = members[chains, place]
+        inside[chains, out] = False
+        residual += people[out]
+        weight = power[:, None] * (fits(residual) + prior)
+        weight[inside] = -np.inf
+        weight -= weight.max(axis=1, keepdims=True)
+        total = np.exp(weight, out=weight).cumsum(axis=1)
+        into = (total <= (rng.random(power.size) * total[:, -1])[:, None]).sum(axis=1)
+        members[chains, place], inside[chains, into] = into, True
+        residual -= people[into]
+        if step % _BETWEEN_EXCHANGES == 0:
+            value = log_density(residual).sum(axis=1) + prior[members].sum(axis=1)
+            lower = chains[(chains % RUNGS) % 2 == (step // _BETWEEN_EXCHANGES) % 2]
+            lower = lower[lower % RUNGS < RUNGS - 1]
+            gain = (power[lower + 1] - power[lower]) * (value[lower] - value[lower + 1])
+            lower = lower[rng.standard_exponential(lower.size) >= -gain]
+            here, there = np.append(lower, lower + 1), np.append(lower + 1, lower)
+            for state in (members, inside, residual):
+                state[here] = state[there]
+        if step >= since:
+            counted += inside[power == 1].sum(axis=0)
+    return counted / (LADDERS * (steps - since))
+
+
+def _fits(H: NDArray[np.float64], log_density: Densities) -> tuple[Densities, int]:
+    """Say how well each of n people would do with residuals, (chains, m): (chains, n); and what a chain's cost."""
+    m, n = H.shape
+    low, high = H.min(axis=1), H.max(axis=1)
+    is_high = np.where((high - low)[:, None] > 0, (high[:, None] == H), 0.0)
+    if np.all((low[:, None] == H) | (high[:, None] == H)):
+
+        def of_two(residual: NDArray[np.float64]) -> NDArray[np.float64]:
+            lower = log_density(residual - low)
+            gained: NDArray[np.float64] = (log_density(residual - high) - lower) @ is_high
+            return lower.sum(axis=1)[:, None] + gained
+
+        return of_two, n + 2 * m
+    people = np.ascontiguousarray(H.T)
+    return lambda residual: log_density(residual[:, None, :] - people).sum(axis=2), n * m
+
+
+def _density(evidence: Evidence) -> Densities:
     """Give the log-density of x's error; for exact answers a narrow Gaussian."""
     if exact(evidence) or evidence.noise is None:
         return Gaussian(_EXACT).log_density
@@ -50,39 +119,3 @@ def _density(evidence: Evidence) -> Callable[[NDArray[np.float64]], NDArray[np.f
         return np.where(np.isfinite(found), found, -1e4 - np.minimum(np.abs(error) / law.scale, 1e9))
 
     return log_density
-
-
-def marginals(evidence: Evidence) -> NDArray[np.float64]:
-    """Return how often each person was disadvantaged in the second half, (n,), in [0, 1]."""
-    H, x = centred(evidence)
-    n, n0 = H.shape[1], min(evidence.n0, H.shape[1] - 1)
-    rng = evidence.rng or np.random.default_rng(0)
-    log_density, prior = _density(evidence), prior_log_odds(evidence)
-    people = np.ascontiguousarray(H.T)
-    chains = np.arange(CHAINS)
-    # Each chain's people in an order of its own: the first n0 are the members.
-    belief = np.clip(posterior(evidence).log_odds, -30, 30)
-    order = np.argsort(-belief + rng.gumbel(size=(CHAINS, n)), axis=1, kind="stable")
-    residual = x - people[order[:, :n0]].sum(axis=1)
-    value = log_density(residual).sum(axis=1)
-    steps = STEPS_PER_PERSON * n
-    since, counted = np.zeros((CHAINS, n)), np.zeros(n)
-    for step in range(steps):
-        power = 1.0 if 2 * step >= steps else _FLATTEST ** (1 - 2 * step / steps)
-        if 2 * step == steps - steps % 2:
-            since[:] = step
-        i, o = rng.integers(n0, n, CHAINS), rng.integers(0, n0, CHAINS)
-        into, out = order[chains, i], order[chains, o]
-        proposed = residual - people[into] + people[out]
-        new = log_density(proposed).sum(axis=1)
-        difference = new - value + prior[into] - prior[out]
-        yes = np.flatnonzero(rng.standard_exponential(CHAINS) >= -power * difference)
-        residual[yes], value[yes] = proposed[yes], new[yes]
-        if 2 * step >= steps:
-            np.add.at(counted, out[yes], step - since[yes, out[yes]])
-            since[yes, into[yes]] = step
-        order[yes, i[yes]], order[yes, o[yes]] = out[yes], into[yes]
-    members = order[:, :n0]
-    np.add.at(counted, members, steps - since[chains[:, None], members])
-    counted /= CHAINS * (steps - (steps + 1) // 2)
-    return counted

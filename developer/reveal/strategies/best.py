@@ -10,10 +10,16 @@ r"""The strongest attack there is here on what is public: metric, mechanism, pre
   the sign, and read the answers both ways.
 
 **How many noisy answers.** Noise grows with their number m, so more are not always better. To one person's score test
-the m answers are worth d^2 = m (c s)^2 / (c^2 s^2 n p (1-p) + S(m)^2): s is the standard deviation of a row's scores,
-p = N0/n, the first term below the line is what the other people add, S(m) the noise. We take the m that makes it
-largest. Once the others are known they add nothing any more, and m need not be larger than what exact answers would
-take, about three times log2 C(n, N0) / log2 sqrt(2 pi e n p (1-p) s^2).
+the m answers are worth d^2 = m (c s)^2 / (c^2 s^2 n V + S(m)^2): s is the standard deviation of a row's scores, S(m)
+the noise, and n V what the other people add, V = p (1-p) at first, p = N0/n. (Where noise is not Gaussian, in place of
+the fraction stands the Fisher information of both together.) But what d^2 tells of them leaves a V that is smaller, the
+mean variance of a coin of odds p/(1-p) seen through noise at d^2, and so on to a fixed point: state evolution (Donoho,
+Maleki, Montanari 2009), by which a decoder that finds all out together ends. We take the m that makes that d^2 largest,
+and where all are known by it the one that makes the first largest: it need not be larger than about three times what
+exact answers would take, log2 C(n, N0) / log2 sqrt(2 pi e n p (1-p) s^2).
+
+**A public N0 that is sold all the same.** The first batch of `counts` buys N0, at a share of the batch's epsilon that
+falls with its size. Who knows N0 asks few rows first, and leaves the rest to the sums that follow: `_size_apart`.
 """
 
 from __future__ import annotations
@@ -28,13 +34,14 @@ from numpy.typing import NDArray
 from developer.reveal.decode import best as decoder
 from developer.reveal.decode import few_sums, score
 from developer.reveal.decode.ep import settled
-from developer.reveal.decode.likelihood import law_of, likelihood
+from developer.reveal.decode.likelihood import law_of, likelihood, smeared
 from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
 from developer.reveal.strategies.compressed import decide, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, everyone
 from fairwall.laws.exposure import cells_within, least_people_within
+from fairwall.laws.noise import Gaussian, Law
 from fairwall.laws.precision import DECIMALS
 
 _HUNCH = math.log(0.6 / 0.4)
@@ -52,8 +59,14 @@ _REPLAYS = 1e-7
 _LEAST_MOVE = 0.1
 """How far from a row whose gap keeps its sign absolute gaps are asked for."""
 
-_TO_SD = 1.4826
-"""A normal law's standard deviation in units of its median absolute value."""
+_KNOWN, _LEAST_LEFT = 50.0, 1e-3
+"""The d^2 at which of 10,000 people two are not known, and the least that others may add, in people."""
+
+_ROUNDS, _POINTS, _GRID = 20, 31, np.sinh(np.linspace(-7, 7, 141))
+"""How often state evolution is iterated, and where integrals are evaluated."""
+
+_SIZE_ROWS = 3
+"""How many rows N0 is sold with where it is public: with fewer its noise moves more of the sums to an end."""
 
 
 def play(hand: Hand) -> Reveal:
@@ -87,6 +100,8 @@ def play(hand: Hand) -> Reveal:
         return _few_sums(hand)
     if terms.noise_on == "any":
         return _either_reading(hand)
+    if terms.noise_on == "sums" and terms.first and hand.queries > _SIZE_ROWS:
+        return _size_apart(hand)
     queries = fewest(hand)
     hand.auditor.give_up(hand.queries - queries)
     return reveal_from_rows(
@@ -119,17 +134,61 @@ def fewest(hand: Hand) -> int:
     told = 0.5 * math.log2(max(2 * math.pi * math.e * others * variance, 4.0))
     most = min(hand.queries, max(1, math.ceil(_ENOUGH * math.log2(math.comb(n, n0)) / told)))
 
-    def worth(m: int) -> float:
-        noise = law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
-        spread = 0.0 if noise is None else _TO_SD * noise.median_abs()
-        return m * c * c * variance / (c * c * variance * others + spread**2)
+    laws = [
+        law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1]) or Gaussian(0.0)
+        for m in range(1, most + 1)
+    ]
 
-    return max(range(1, most + 1), key=worth)
+    def worth(others: NDArray[np.float64]) -> NDArray[np.float64]:
+        told = [_information(law, float(c * c * variance * v)) for law, v in zip(laws, others, strict=True)]
+        of_all: NDArray[np.float64] = c * c * variance * np.arange(1, most + 1) * np.array(told)
+        return of_all
+
+    first = last = worth(np.full(most, others))
+    points, weights = np.polynomial.hermite_e.hermegauss(_POINTS)
+    for _ in range(_ROUNDS):
+        left = np.zeros(most)
+        for share, shift in ((n0 / n, 0.5), (1 - n0 / n, -0.5)):
+            seen = math.log(n0 / (n - n0)) + last[:, None] * shift + np.sqrt(last)[:, None] * points
+            left += share * (0.25 / np.cosh(np.clip(seen / 2, -300, 300)) ** 2) @ (weights / weights.sum())
+        before, last = last, worth(np.maximum(n * left, _LEAST_LEFT))
+        if np.allclose(before, last, rtol=0.01):
+            break
+    return 1 + int(np.lexsort((first, np.minimum(last, _KNOWN)))[-1])
+
+
+def _information(law: Law, variance: float) -> float:
+    """Return the Fisher information that a number has of where it is, seen through a law and a Gaussian spread."""
+    r = (math.sqrt(variance) + law.median_abs()) * _GRID
+    log, slope, _ = smeared(law, r, np.full(r.size, variance))
+    density = np.exp(log) * np.gradient(r)
+    return float((density * slope**2).sum() / density.sum())
 
 
 def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
     """Take the guess made without asking for what it usually is worth: answers that say nothing leave it as it is."""
     return lambda: np.where(hand.prior() == 0, _HUNCH, -_HUNCH)
+
+
+def _size_apart(hand: Hand) -> Reveal:
+    """Have N0 sold with the first few rows, and ask the others with all that is left of epsilon.
+
+    Every row has the same share of it, and more noise where N0 is paid from that, too: as if its scores were nearer to
+    1/2, and its noise that of the others.
+    """
+    later = replace(hand, terms=replace(hand.terms, first=False))
+    queries = max(fewest(later), _SIZE_ROWS + 1)
+    hand.auditor.give_up(hand.queries - queries)
+    H = coins(hand.base(), hand.perturbation, queries, hand.rng)
+    gaps = np.append(hand.auditor.gaps(H[:_SIZE_ROWS]), hand.auditor.gaps(H[_SIZE_ROWS:]))
+    evidence = settle(later, None, H, gaps)
+    own = {"n0": evidence.n0, "n1": evidence.n1, "queries": _SIZE_ROWS}
+    law = law_of(hand.terms, **own, epsilon=hand.terms.epsilon * _SIZE_ROWS / queries)
+    assert law is not None, "counts have noise"
+    assert evidence.noise is not None, "likewise"
+    nearer = np.where(np.arange(queries) < _SIZE_ROWS, evidence.noise.scale / law.scale, 1.0)
+    rows = 0.5 + nearer[:, np.newaxis] * (evidence.rows - 0.5)
+    return decide(later, replace(evidence, rows=rows, gaps=nearer * evidence.gaps))
 
 
 def _either_reading(hand: Hand) -> Reveal:
