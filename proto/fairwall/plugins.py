@@ -15,26 +15,25 @@ own words are not passed on: it sees protected attributes.
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import importlib
-import importlib.metadata
 import json
-import linecache
 import logging
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from fairwall.errors import UserError
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 KINDS = ("strategies", "decoders", "attacks", "defences", "mechanisms", "laws", "metrics", "datasets", "games")
 """What a plug-in may be."""
@@ -130,6 +129,8 @@ class Plugin:
         except BaseException as error:  # SystemExit too
             if _is_others(error):
                 raise
+            import traceback
+
             at = self._line([frame for frame, _ in traceback.walk_tb(error.__traceback__)])
             if reason := _refused(error):
                 self.fail(f"was refused {when}{at}: {reason}")
@@ -314,6 +315,8 @@ def read(text: str) -> tuple[Plugin, ...]:
 @functools.cache
 def installed() -> tuple[Plugin, ...]:
     """List the plug-ins of installed packages, without running any."""
+    import importlib.metadata  # here and below: most processes have none
+
     return tuple(
         Plugin(kind, entry.name, f"{entry.dist.name} {entry.dist.version}", _digest(entry.dist), entry.value)
         for kind in KINDS
@@ -333,6 +336,8 @@ def _digest(package: importlib.metadata.Distribution) -> str:
 
 def _of_file(path: Path) -> Iterator[Plugin]:
     """List what a file adds, without running it: the names in its tables."""
+    import ast
+
     try:
         text = path.read_text(encoding="utf-8")
         body = ast.parse(text).body
@@ -367,6 +372,8 @@ def _of_text(source: str, digest: str, text: str) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     module = sys.modules[name] = ModuleType(name)  # where dataclasses look for it
+    import linecache
+
     module.__file__ = source
     linecache.cache[source] = (len(text), None, text.splitlines(keepends=True), source)
     try:

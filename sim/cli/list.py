@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from fairwall.plugins import installed
 
 if TYPE_CHECKING:
     from sim.scenarios.sweep import Sweep
 
 
 def list_scenarios(
+    plugins: Annotated[bool, typer.Option("--plugins", help="List the installed plug-ins instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of a table.")] = False,
 ) -> None:
-    """List the shipped scenarios."""
+    """List the shipped scenarios, or what is installed besides."""
+    if plugins:
+        found = [plugin.record for plugin in installed()]
+        typer.echo(json.dumps(found) if as_json else _table(found))
+        return
     from sim.games import read
     from sim.scenarios.sweep import minutes, shipped
 
@@ -37,6 +45,12 @@ def list_scenarios(
     for name, text in about.items():
         table.add_row(name, Text(f"{text} ({'; '.join([_time(taken.get(name)), *needed[name]])})"))
     Console(highlight=False).print(table)
+
+
+def _table(plugins: Sequence[Mapping[str, str]]) -> str:
+    """Give a line for each plug-in: its kind, its name and its package."""
+    lines = [f"{one['kind']:<11} {one['name']:<24} {one['source']}" for one in plugins]
+    return "\n".join(lines) or "no package adds a plug-in"
 
 
 def _needed(sweep: Sweep) -> list[str]:

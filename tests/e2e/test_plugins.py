@@ -178,6 +178,16 @@ def test_the_page_s_package_is_played_verified_and_replayed(line: str, python: s
         assert fairwall("report", folder, cwd=tmp_path).returncode == 0
 
 
+def test_what_is_installed_is_listed_and_nothing_of_it_run(python: str, tmp_path: Path) -> None:
+    listed = json.loads(installed(python, "list", "--plugins", "--json", cwd=tmp_path).stdout)
+    assert {("strategies", "coins", "fairwall-example 0.1"), ("mechanisms", "tells", "bad-noise 1")} < {
+        (one["kind"], one["name"], one["source"]) for one in listed
+    }
+    shown = installed(python, "list", "--plugins", cwd=tmp_path).stdout.splitlines()
+    assert len(shown) == len(listed) == 7
+    assert shown[0].split() == ["strategies", "coins", "fairwall-example", "0.1"]
+
+
 def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
     (tmp_path / "broken.py").write_text('import nothere\nSTRATEGIES = {"broken": 1}\n')
