@@ -100,7 +100,8 @@ def _fits(H: NDArray[np.float64], log_density: Densities) -> tuple[Densities, in
         def of_two(residual: NDArray[np.float64]) -> NDArray[np.float64]:
             lower = log_density(residual - low)
             gained: NDArray[np.float64] = (log_density(residual - high) - lower) @ is_high
-            return lower.sum(axis=1)[:, None] + gained
+            both: NDArray[np.float64] = lower.sum(axis=1)[:, None] + gained
+            return both
 
         return of_two, n + 2 * m
     people = np.ascontiguousarray(H.T)
