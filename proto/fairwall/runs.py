@@ -162,6 +162,7 @@ def run(
     settings: Settings | None = None,
     out: str | PathLike[str] | None = None,
     jobs: int = 1,
+    plugins: Sequence[str | PathLike[str]] = (),
     progress: bool = True,
 ) -> Run:
     """Play a scenario as ``fairwall run`` does: three processes, a referee, a folder with a report.
@@ -180,6 +181,8 @@ def run(
         The folder that gets the run's own folder; ``runs`` by default.
     jobs : int
         How many sessions are played at once.
+    plugins : sequence of str or path
+        Files of plug-ins that may be named, besides those that are installed.
     progress : bool
         Whether to write to stderr how many trials are finished.
 
@@ -188,7 +191,7 @@ def run(
     fairwall.errors.UserError
         For what the caller can mend: an unknown scenario or key, a value that cannot be played, a missing package.
     fairwall.errors.RunFailed
-        If the run broke off. The text says who broke it, with the end of that party's log.
+        If the run broke off. The text says who broke it, with the end of that party's log; or what a plug-in did.
     KeyboardInterrupt
         If it was interrupted; a note says how it is resumed.
     """
@@ -199,6 +202,7 @@ def run(
         *(f"--{key}={value}" for key, value in base),
         *([] if out is None else [f"--out={fspath(out)}"]),
         f"--jobs={jobs}",
+        *(f"--plugin={fspath(file)}" for file in plugins),
         "--progress=lines",
         "--json",
     ]

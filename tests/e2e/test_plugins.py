@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fairwall import runs
 from fairwall.client import AuditRefused
 from tests.command import fairwall
 from tests.loans import Deployment, ask
@@ -416,6 +417,14 @@ def test_the_file_of_the_page_is_played(tmp_path: Path) -> None:
     )
     ran = fairwall(*line.split()[1:], "--trials", "1", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
+    again = runs.run(
+        "reveal-adult-100",
+        trials=1,
+        settings={"developer.strategy": "mine", "developer.queries": 40},
+        plugins=[tmp_path / "mine.py"],
+        out=tmp_path / "again",
+    )
+    assert (again.folder / "trials.jsonl").exists()
 
 
 def test_the_page_has_every_kind() -> None:
