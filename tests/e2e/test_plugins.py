@@ -213,6 +213,21 @@ def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(tm
     assert "Traceback" not in ran.stderr
 
 
+def test_the_code_of_a_party_is_never_run_in_the_referee_s_process(tmp_path: Path) -> None:
+    """It would find every card there, or change how it is scored."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    (tmp_path / "mine.py").write_text(
+        "import sys\nif 'sim.games' in sys.modules or 'compliance.records' in sys.modules:\n    raise SystemExit(3)\n"
+        + BAD.split("DECODERS")[0].replace("TABLE = ", "DECODERS = {'still': lambda e: e.rows.sum(axis=0)}\nTABLE = ")
+    )
+    for key in ("strategy=good", "decoder=still"):
+        ran = fairwall("run", "small.toml", "--set", f"developer.{key}", "--plugin", "mine.py", cwd=tmp_path)
+        assert ran.returncode == 0, ran.stderr
+    for folder in (tmp_path / "runs").iterdir():
+        for words in (["report", folder], ["verify", folder], ["replay", folder, "--plugin", "mine.py"]):
+            assert fairwall(*words, cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.check
 def test_sessions_at_once_leave_out_a_cell_that_fails(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
