@@ -204,7 +204,7 @@ def test_many_questions_are_answered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(words, marks=pytest.mark.slow if words[1] in ("conceal", "group-counts") else (), id=words[1])
+        pytest.param(words, marks=pytest.mark.slow if words[2] in ("conceal", "group-counts") else (), id=words[2])
         for words in commands("docs/privacy-audit.md", "")
     ],
 )
