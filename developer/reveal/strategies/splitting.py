@@ -33,6 +33,9 @@ TAIL = 2.0**-42
 SUBSETS = 1000
 """The most subsets of a group that a code may tell apart."""
 
+ROWS_TRIED = 16
+"""Of how many rows for a short answer the one is asked that tells most."""
+
 FINAL_TRIALS = 40
 """How many digits' worth of options the last answer is looked for in."""
 
@@ -60,10 +63,11 @@ Pieces = list[Group]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """What is asked about a group, and how its answer is read; None for an answer that cannot be."""
+    """What is asked about a group, how its answer is read (None for one that cannot be), and how many bits it tells."""
 
     digits: tuple[Digit, ...]
     read: Callable[[Sequence[int]], Pieces | None]
+    told: float = 0.0
 
 
 def play(hand: Hand) -> Reveal:
@@ -86,7 +90,7 @@ def play(hand: Hand) -> Reveal:
             people = hand.rng.permutation(people)
             chosen = opening(sums, people)
         else:
-            chosen = choose(sums, [group for group in groups if group.mixed])
+            chosen = choose(sums, [group for group in groups if group.mixed], hand.rng)
         if chosen is None:
             if sums.stuck or not sums.relax():
                 if len(sums.worlds) == 1:
@@ -127,16 +131,48 @@ def opening(sums: Sums, people: NDArray[np.intp]) -> Choice | None:
     return layout, [Cut(tuple(digits), read)], []
 
 
-def choose(sums: Sums, groups: list[Group]) -> Choice | None:
-    """Fill a row with cuts: all groups to their ends if one row can, else the most uncertain groups first."""
+def choose(sums: Sums, groups: list[Group], rng: np.random.Generator) -> Choice | None:
+    """Fill a row with cuts: all groups to their ends if one row can, else the row of several that tells most."""
     ends = [end for group in groups if (end := final(group)) is not None] if len(groups) <= FINAL_TRIALS else []
     if len(ends) == len(groups):
         layout = sums.fit([digit for end in ends for digit in end.digits])
         if layout is not None:
             return layout, ends, []
+    best = None
+    for attempt in range(ROWS_TRIED if sums.coarse else 1):
+        choice = _filled(sums, _order(sums, groups, rng if attempt else None))
+        if choice is None:
+            break
+        if best is None or _told(choice) > _told(best):
+            best = choice
+    return best
 
-    # Where one person differs from all others any radix will do: these fill gaps.
-    order = sorted(groups, key=lambda group: (min(group.k, group.size - group.k) == 1, -entropy(group.size, group.k)))
+
+def _told(choice: Choice) -> float:
+    return sum(cut.told for cut in choice[1])
+
+
+def _order(sums: Sums, groups: list[Group], rng: np.random.Generator | None) -> list[Group]:
+    """Say which group is cut first, given what room there is.
+
+    Long answers have room for the most uncertain groups; where one person differs from all others any radix will do,
+    and these fill gaps. In a short one the top digit alone may have more values than there is room, so that the largest
+    group is for that, row by row, while all others are cut from the smallest to the largest, or nearly in this order.
+    """
+    if not sums.coarse:
+        return sorted(
+            groups, key=lambda group: (min(group.k, group.size - group.k) == 1, -entropy(group.size, group.k))
+        )
+    order = sorted(groups, key=lambda group: (group.k, group.size))
+    if rng is not None:
+        moved = np.exp2(rng.uniform(-1, 1, len(order) - 1)) * [
+            group.k + group.size / sums.people for group in order[:-1]
+        ]
+        order = [order[i] for i in np.argsort(moved)] + order[-1:]
+    return order[-1:] + order[:-1]
+
+
+def _filled(sums: Sums, order: list[Group]) -> Choice | None:
     cuts: dict[int, Cut] = {}
     best: Layout | None = None
     limit = math.inf
@@ -189,8 +225,7 @@ def _options(group: Group) -> list[Cut]:
     """Give the cuts worth trying, the best first."""
     g, k = group.size, group.k
     if min(k, g - k) == 1:
-        sizes = sorted({g, *(2**i for i in range(1, g.bit_length()) if 2**i < g)}, reverse=True)
-        return [by_index(group, number) for number in sizes]
+        return [by_index(group, number) for number in range(g, 1, -1) if number == g or number <= 128]
     least = parts_of(g, k)
     if least is None:
         whole = by_subset(group)
@@ -211,11 +246,12 @@ def final(group: Group) -> Cut | None:
 def by_count(group: Group, sizes: Sequence[int]) -> Cut:
     """Cut into parts of these sizes, with a digit for each but the last."""
     pieces = np.split(group.people, np.cumsum(sizes)[:-1])
-    digits = []
+    digits, told = [], 0.0
     for piece in pieces[:-1]:
         low, high = count_range(group.size, group.k, piece.size)
         digits.append(Digit(piece, np.ones(piece.size, np.int64), low, high))
-    return Cut(tuple(digits), lambda counts: _by_count(pieces, counts, group.k))
+        told += count_bits(group.size, group.k, piece.size)
+    return Cut(tuple(digits), lambda counts: _by_count(pieces, counts, group.k), told)
 
 
 def _by_count(pieces: Sequence[NDArray[np.intp]], counts: Sequence[int], k: int) -> Pieces | None:
@@ -239,7 +275,7 @@ def by_index(group: Group, number: int) -> Cut:
         ks = [int(i == where) if only else piece.size - int(i == where) for i, piece in enumerate(pieces)]
         return [Group(piece, k) for piece, k in zip(pieces, ks, strict=True)]
 
-    return Cut((Digit(group.people, weights, low, high),), read)
+    return Cut((Digit(group.people, weights, low, high),), read, math.log2(number))
 
 
 def by_subset(group: Group) -> Cut | None:
@@ -261,7 +297,7 @@ def by_subset(group: Group) -> Cut | None:
         disadvantaged = inside if k == fewer else ~inside
         return [Group(group.people[disadvantaged], k), Group(group.people[~disadvantaged], 0)]
 
-    return Cut((Digit(group.people, weights, *sums),), read)
+    return Cut((Digit(group.people, weights, *sums),), read, entropy(g, k))
 
 
 @cache
@@ -304,8 +340,7 @@ def parts_of(g: int, k: int) -> int | None:
     gains = []
     for s in sizes:
         low, high = count_range(g, k, s)
-        p = count_law(g, k, s)
-        gains.append(float(-(p[p > 0] * np.log2(p[p > 0])).sum()) / math.log2(high - low + 1) if high > low else 0.0)
+        gains.append(count_bits(g, k, s) / math.log2(high - low + 1) if high > low else 0.0)
     best = int(np.argmax(gains))
     code = subset_code(g, min(k, g - k))
     if code is not None:
@@ -328,6 +363,13 @@ def count_range(g: int, k: int, s: int) -> tuple[int, int]:
     low = int(np.searchsorted(np.cumsum(p), TAIL))
     high = p.size - 1 - int(np.searchsorted(np.cumsum(p[::-1]), TAIL))
     return first + low, first + high
+
+
+@cache
+def count_bits(g: int, k: int, s: int) -> float:
+    """Give the entropy of the count in a part of s people."""
+    p = count_law(g, k, s)
+    return float(-(p[p > 0] * np.log2(p[p > 0])).sum())
 
 
 def count_law(g: int, k: int, s: int) -> NDArray[np.float64]:

@@ -28,9 +28,11 @@ tried.
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +79,16 @@ class Digit:
         """How many values it may have."""
         return self.high - self.low + 1
 
+    @cached_property
+    def widest(self) -> int:
+        """The largest weight."""
+        return int(self.weights.max(initial=0))
+
+    @cached_property
+    def total(self) -> int:
+        """All weights together."""
+        return int(self.weights.sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -87,6 +99,7 @@ class Layout:
     digits : the lowest first.
     weights : (n,), the digits' weights together, in units of 2^-exponent.
     exponent : e.
+    stretch : by how much more than that unit the digits' weights are multiplied with, at least 1.
     spare : how many values each place has that its digit never takes.
     anchor : each anchor's weight, in the same units.
     least, most : the range of the digits' sum.
@@ -99,6 +112,7 @@ class Layout:
     anchor: int
     least: int
     most: int
+    stretch: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -127,13 +141,15 @@ class Sums:
         # How much room `relax` has given away so far, and which precisions were tried already.
         self._need = 0
         self._hoped: tuple[Precision, ...] = self._precisions if len(self._precisions) == 1 else ()
+        # With so large a weight beside the smallest, decimals are too few once N0 and C are known.
+        self._illegible = sys.maxsize
         # Whether it is settled which group is alpha.
         self._named = not (self.absolute and self.near)
-        self._coarse_exponent, self._width, self._coarse = self._base()
+        self._coarse_exponent, self._width, self._coarse = self._base(hand.terms.n0)
         self._coarse_total = int(self._coarse.sum())
         self.worlds = self._worlds()
 
-    def _base(self) -> tuple[int, int, Integers]:
+    def _base(self, n0: int | None) -> tuple[int, int, Integers]:
         """Give G, the largest weight in units of 2^-G, and the coarse parts, (n,), in the same units."""
         b = self._hand.perturbation
         if not self.near:
@@ -143,6 +159,10 @@ class Sums:
         told = self._hand.terms.precision
         # A finer grid leaves more of b to the weights, and of the first row less to its digits, which long floats bear.
         G = -math.floor(math.log2(b)) + (2 if told == "float64" else 0)
+        if isinstance(told, int) and not self.absolute:
+            # As fine as leaves C to be read in the first row.
+            n0 = n0 or self.people // 2
+            G = max(G, -math.ceil(math.log2(2 * 10.0**-told * n0 * (self.people - n0) / self.people)))
         width = math.floor(math.ldexp(b, G))
         base = np.clip(self._hand.base(), 0, 1)
         # The row then lies between h0 - 2^-G (or 1 - width) and h0 + width.
@@ -198,6 +218,11 @@ class Sums:
         return self.worlds[0].n0 if len(self.worlds) == 1 else None
 
     @property
+    def coarse(self) -> bool:
+        """Whether answers are so short that all that counts is how large weights are beside the last decimal."""
+        return isinstance(self._hand.terms.precision, int) and not self.absolute
+
+    @property
     def open(self) -> bool:
         """Whether anything may be learnt by asking on."""
         return bool(self.worlds) and self.left > 0 and self._fruitless < PATIENCE
@@ -223,15 +248,19 @@ class Sums:
     def fit(self, digits: Sequence[Digit]) -> Layout | None:
         """Find places for digits in one row, so that the answer will tell them; None if they are too many."""
         # The top digit may be long if its weights are small; in a float short where its weights add up to much.
-        slim = sorted(digits, key=lambda digit: -int(digit.weights.sum()) / max(digit.radix - 1, 1))
-        long = sorted(digits, key=lambda digit: digit.radix / max(int(digit.weights.max(initial=1)), 1))
+        slim = sorted(digits, key=lambda digit: -digit.total / max(digit.radix - 1, 1))
+        long = sorted(digits, key=lambda digit: digit.radix / max(digit.widest, 1))
         # A wrong size or sign multiplies x by a ratio of small numbers or mirrors it, which keeps it whole more often
         # than chance would. Digits with values that never occur seldom survive that.
         for spare in (0, 1):
             for order in (slim, long):
-                layout = self._lay(order, spare) if spare or len(self.worlds) == 1 else None
+                if (not spare and len(self.worlds) > 1) or (too_wide := self._widest(order)) >= self._illegible:
+                    continue
+                layout = self._lay(order, spare)
                 if layout is not None and self._legible(layout):
                     return layout
+                if layout is not None and layout.stretch != 1 and len(self.worlds) == 1:
+                    self._illegible = too_wide
         return None
 
     def longest(self, people: NDArray[np.intp], most: int) -> tuple[Layout, list[Digit]] | None:
@@ -247,12 +276,17 @@ class Sums:
                 best, fewest = (layout, digits), length + 1
         return best
 
+    @staticmethod
+    def _widest(digits: Sequence[Digit]) -> int:
+        places = itertools.accumulate((digit.radix for digit in digits[:-1]), operator.mul, initial=1)
+        return max((place * digit.widest for place, digit in zip(places, digits, strict=True)), default=0)
+
     def _lay(self, digits: Sequence[Digit], spare: int) -> Layout | None:
         radices = [digit.radix + spare for digit in digits]
         places = list(itertools.accumulate(radices[:-1], operator.mul, initial=1))
         least = sum(place * digit.low for place, digit in zip(places, digits, strict=True))
         most = sum(place * digit.high for place, digit in zip(places, digits, strict=True))
-        total = sum(place * int(digit.weights.sum()) for place, digit in zip(places, digits, strict=True))
+        total = sum(place * digit.total for place, digit in zip(places, digits, strict=True))
         if total > LONGEST or most > LONGEST:
             return None
         weights = np.zeros(self.people, np.int64)
@@ -269,6 +303,9 @@ class Sums:
         ):
             exponent += 1
         layout = Layout(tuple(digits), weights, exponent, spare, 0, least, most)
+        if self.coarse and not room and widest:
+            # Decimals ask for no powers of two: the largest weight is as large as it may be.
+            return replace(layout, stretch=Fraction(self._width << (exponent - self._coarse_exponent), widest))
         while self.absolute and self.anchors.size and (anchor := self._anchoring(layout)):
             if anchor << self._coarse_exponent <= self._width << layout.exponent:
                 return replace(layout, anchor=anchor)
@@ -294,28 +331,33 @@ class Sums:
             weight = max(weight, -(-lacking // self.anchors.size))
         return weight
 
-    def _row(self, layout: Layout) -> Integers:
-        row = layout.weights + (self._coarse << (layout.exponent - self._coarse_exponent))
+    def _row(self, layout: Layout) -> NDArray[np.float64]:
+        coarse = self._coarse << (layout.exponent - self._coarse_exponent)
+        if layout.stretch != 1:
+            most = self._width << (layout.exponent - self._coarse_exponent)
+            stretched: NDArray[np.float64] = coarse + np.minimum(layout.weights * float(layout.stretch), most)
+            return stretched
+        row = layout.weights + coarse
         row[self.anchors] += layout.anchor
-        return row
+        return row.astype(np.float64)
 
-    def _total(self, layout: Layout) -> int:
+    def _total(self, layout: Layout) -> Fraction:
         coarse = self._coarse_total << (layout.exponent - self._coarse_exponent)
-        return coarse + int(layout.weights.sum()) + layout.anchor * self.anchors.size
+        return coarse + int(layout.weights.sum()) * layout.stretch + layout.anchor * self.anchors.size
 
     def _tolerances(
-        self, layout: Layout, total: int, hopeful: bool = False
+        self, layout: Layout, total: Fraction, hopeful: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Bound x's error, in units, and say whether the sign of an absolute gap is open; (k,), one for each world."""
         n, unit = self.people, math.ldexp(1.0, -layout.exponent)
         n0 = np.array([world.n0 for world in self.worlds], np.float64)
         n1 = n - n0
         shift = layout.exponent - self._coarse_exponent
-        W = total * unit
+        W, stretch = float(total) * unit, float(layout.stretch)
         known = self.worlds[0].coarse is not None
         if known:
             coarse = np.array([(world.coarse or 0) << shift for world in self.worlds], np.float64)
-            low, high = (coarse + layout.least) * unit, (coarse + layout.most) * unit
+            low, high = (coarse + layout.least * stretch) * unit, (coarse + layout.most * stretch) * unit
         else:
             low, high = np.zeros_like(n0), np.minimum(n0, W)
         rate1 = np.minimum((W - low) / n1, 1)
@@ -328,7 +370,7 @@ class Sums:
         either = self.absolute & (bottom <= off) & (top >= -off)
         if not self.near or not self._named:
             either = np.zeros_like(either)
-        return off * (n0 * n1 / n) / unit * (1 + 2.0**-40), either
+        return off * (n0 * n1 / n) / (unit * stretch) * (1 + 2.0**-40), either
 
     def _legible(self, layout: Layout) -> bool:
         total = self._total(layout)
@@ -369,9 +411,18 @@ class Sums:
         if len(everything) == 1:
             self.worlds = tuple(found)
             self._named, self._fruitless, self._need = True, 0, 0
+            self._refine()
             return everything[0]
         self._settle(tuple(found))
         return None
+
+    def _refine(self) -> None:
+        """Take finer coarse parts where N0, now known, leaves them to be read; the next row asks for C anew."""
+        finer = self._base(self.n0) if self.near and self.coarse else None
+        if finer is not None and finer[0] > self._coarse_exponent:
+            self._coarse_exponent, self._width, self._coarse = finer
+            self._coarse_total = int(self._coarse.sum())
+            self.worlds = tuple(World(world.n0, None) for world in self.worlds)
 
     def _settle(self, worlds: tuple[World, ...]) -> None:
         """Keep what is still possible after a row that could not be read."""
@@ -391,7 +442,7 @@ class Sums:
             self._need = min(self._need, 1)
         self.worlds = worlds
 
-    def _signs(self, world: World, layout: Layout, total: int, both: bool) -> tuple[int, ...]:
+    def _signs(self, world: World, layout: Layout, total: Fraction, both: bool) -> tuple[int, ...]:
         if both:
             return (1, -1)
         if not self.absolute or not self.near or not self._named or world.coarse is None:
@@ -401,12 +452,15 @@ class Sums:
         return (1,) if 2 * total * world.n0 >= x * self.people else (-1,)
 
     def _readings(
-        self, world: World, layout: Layout, total: int, gap: Fraction, tolerance: float
+        self, world: World, layout: Layout, total: Fraction, gap: Fraction, tolerance: float
     ) -> list[tuple[World, list[int]]]:
         """Read an answer in a world; none if it cannot be read, two or more if it is too coarse."""
         n, n0 = self.people, world.n0
         shift = layout.exponent - self._coarse_exponent
         x = (total * n0 - gap * 2**layout.exponent * n0 * (n - n0)) / n
+        if world.coarse is not None:
+            # Beyond the coarse parts, in units of the digits.
+            x = (x - (world.coarse << shift)) / layout.stretch + (world.coarse << shift)
         nearest = round(x)
         if tolerance >= 0.5:
             # Too coarse to tell; nothing against it, and more than one way.
@@ -435,7 +489,7 @@ class Sums:
     def probe(self) -> None:
         """Ask about a random row that tells nothing but N0: drop the sizes by which x is no whole number."""
         chosen = (self._hand.rng.random(self.people) < PROBED).astype(np.int64)
-        row = self._coarse + chosen
+        row = (self._coarse + chosen).astype(np.float64)
         total, exponent = int(row.sum()), self._coarse_exponent
         answer = self._send(row, exponent)
         if answer is None:
@@ -454,9 +508,9 @@ class Sums:
                     break
         self._settle(tuple(kept))
 
-    def _send(self, row: Integers, exponent: int) -> float | None:
+    def _send(self, row: NDArray[np.float64], exponent: int) -> float | None:
         self.left -= 1
-        answer = float(self._hand.auditor.gaps(np.ldexp(row.astype(np.float64), -exponent)[None])[0])
+        answer = float(self._hand.auditor.gaps(np.ldexp(row, -exponent)[None])[0])
         if not self._listen(answer):
             self.worlds = ()
             return None
