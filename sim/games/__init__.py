@@ -77,8 +77,8 @@ def read(name_or_file: str, settings: Sequence[str] = (), cells_max: int | None 
 
     Of one that was played in a folder, the plug-ins that parties ran need not be here.
     """
-    played = Path(name_or_file).with_name("result.json")
-    if Path(name_or_file).name == "scenario.toml" and played.exists():
+    place = Path(name_or_file)
+    if place.name == "scenario.toml" and (played := place.parent / "result.json").exists():
         recall(json.loads(played.read_bytes()).get("plugins", []))
     return sweeps.read(name_or_file, settings, _KINDS, cells_max)
 
