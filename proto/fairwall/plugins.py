@@ -47,6 +47,7 @@ SECONDS = 300.0
 STATUS = 4
 """The exit status of a party that a plug-in ended."""
 
+_RECORD = ("kind", "name", "source", "digest")
 _SHOWN = 200
 
 T = TypeVar("T")
@@ -87,7 +88,7 @@ class Plugin:
     @property
     def record(self) -> dict[str, str]:
         """What results say of it."""
-        return {key: getattr(self, key) for key in ("kind", "name", "source", "digest")}
+        return {key: getattr(self, key) for key in _RECORD}
 
     def load(self) -> Any:
         """Run its module, and give what it adds."""
@@ -262,6 +263,15 @@ def offer(files: Sequence[Path] = (), others: Sequence[Plugin] = ()) -> None:
     _here.given, _here.used = (*(plugin for file in files for plugin in _of_file(file)), *others), {}
     for table in _tables:
         table.renew()
+
+
+def named_in(result: str | bytes) -> list[dict[str, str]]:
+    """Read which plug-ins a ``result.json`` says played; none where it cannot be read."""
+    try:
+        told = json.loads(result).get("plugins", [])
+    except (ValueError, AttributeError):
+        return []
+    return [each for each in told if isinstance(each, dict) and each.keys() == {*_RECORD}] if told else []
 
 
 def recall(records: Sequence[Mapping[str, str]]) -> None:

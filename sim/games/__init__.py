@@ -3,13 +3,12 @@
 A game is a :class:`sim.games.game.Game`; a new one costs a folder here and a row in ``MODULES``.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fairwall.plugins import Plugin, Table, recall
+from fairwall.plugins import Plugin, Table, named_in, recall
 from sim.games.game import Game
 from sim.scenarios import sweep as sweeps
 from sim.scenarios.scenario import Scenario
@@ -79,7 +78,7 @@ def read(name_or_file: str, settings: Sequence[str] = (), cells_max: int | None 
     """
     place = Path(name_or_file)
     if place.name == "scenario.toml" and (played := place.parent / "result.json").exists():
-        recall(json.loads(played.read_bytes()).get("plugins", []))
+        recall(named_in(played.read_bytes()))
     return sweeps.read(name_or_file, settings, _KINDS, cells_max)
 
 

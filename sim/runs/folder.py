@@ -22,7 +22,7 @@ from blake3 import blake3
 import fairwall
 from fairwall import toml
 from fairwall.errors import UserError
-from fairwall.plugins import require
+from fairwall.plugins import named_in, require
 from fairwall.tables.people import LeftOut
 from sim.games.cards import WRITTEN_DOWN
 from sim.runs.shard import WHOLE, Shard, ShardError
@@ -239,7 +239,8 @@ class RunFolder:
 
     def plugins(self) -> list[dict[str, str]]:
         """Read which plug-ins played."""
-        return self._told(lambda result: list(result["plugins"]), [])
+        path = self.path / "result.json"
+        return named_in(path.read_bytes()) if path.exists() else []
 
     def settle(self, sweep: Sweep) -> dict[int, Lines]:
         """Make ``trials.jsonl`` hold the sweep's finished trials alone, in the order in which they are scheduled.
