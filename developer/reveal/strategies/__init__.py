@@ -13,6 +13,7 @@ from developer.reveal.strategies import (
     linear,
     meet,
     predictive_parity,
+    searched,
     single,
     splitting,
     superincreasing,
@@ -92,6 +93,14 @@ STRATEGIES: Table[Strategy] = Table(
             Strategy(
                 "best",
                 best.play,
+                metrics=_GAPS | PRECISION,
+                decoders=("best", *(name for name in _ANY if name != "best")),
+                size_queries=1,
+                adaptive=True,
+            ),
+            Strategy(
+                "searched",
+                searched.play,
                 metrics=_GAPS | PRECISION,
                 decoders=("best", *(name for name in _ANY if name != "best")),
                 size_queries=1,

@@ -93,7 +93,7 @@ def play(hand: Hand) -> Reveal:
         ordinary = hand.queries == 1 and terms.n0 is not None and is_listable(hand.people, terms.n0)
         plain = terms.metric in PLAIN and terms.precision == "float64"
         return meet.play(hand) if ordinary and plain else splitting.play(hand)
-    hand = replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
+    hand = replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or hunch(hand))
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)
     if terms.noise_on in ("cube", "cells", "directions"):
@@ -165,7 +165,7 @@ def _information(law: Law, variance: float) -> float:
     return float((density * slope**2).sum() / density.sum())
 
 
-def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
+def hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
     """Take the guess made without asking for what it usually is worth: answers that say nothing leave it as it is."""
     return lambda: np.where(hand.prior() == 0, _HUNCH, -_HUNCH)
 

@@ -51,6 +51,9 @@ LONGEST = 2**53
 STRAY = (2.0**-12, 2.0**-2)
 """The share of wrong readings that may look right while several are tried: at first, and where nothing fits."""
 
+_BITS, _MANY = 8.0, 20
+"""How much an answer in decimals tells, about; and of how many answers one more is a small part."""
+
 PATIENCE = 8
 """How many rows in a row may tell nothing."""
 
@@ -159,9 +162,8 @@ class Sums:
         told = self._hand.terms.precision
         # A finer grid leaves more of b to the weights, and of the first row less to its digits, which long floats bear.
         G = -math.floor(math.log2(b)) + (2 if told == "float64" else 0)
-        if isinstance(told, int) and not self.absolute:
-            # As fine as leaves C to be read in the first row.
-            n0 = n0 or self.people // 2
+        if isinstance(told, int) and not self.absolute and n0 and answers_needed(self.people, n0, _BITS) > _MANY:
+            # As fine as leaves C to be read. It takes a row that tells little else, which many others pay for.
             G = max(G, -math.ceil(math.log2(2 * 10.0**-told * n0 * (self.people - n0) / self.people)))
         width = math.floor(math.ldexp(b, G))
         base = np.clip(self._hand.base(), 0, 1)

@@ -73,7 +73,7 @@ def test_attacks_that_are_played_reveal_as_much(mechanism: str, n: int, queries:
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("mechanism", "n", "queries"), [("cube", 100, 40), ("cube", 1000, 400), ("counts", 100, 40)])
 def test_where_everybody_is_found_that_is_said(mechanism: str, n: int, queries: int) -> None:
-    """Plays of `best` at epsilon 100 know everybody, or nearly (docs/reveal.md): what is found out helps on."""
+    """Plays of `best` at epsilon 100 know everybody, or nearly (docs/attacks.md): what is found out helps on."""
     assert revealed(mechanism, "sp", n, queries, 100.0, shares=TENTH) > 0.99
 
 
