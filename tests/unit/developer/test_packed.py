@@ -127,6 +127,8 @@ def right(
         ("splitting", 100, 10, {"precision": "float32", "told": False}, 5),
         ("splitting", 100, 10, {"metric": "abs_sp", "b": 0.1}, 5),
         ("splitting", 1000, 104, {}, 13),
+        pytest.param("splitting", 1000, 104, {"precision": 4, "n0": 104}, 63, marks=pytest.mark.slow),
+        pytest.param("splitting", 1000, 104, {"precision": 4, "n0": 104, "b": 0.1}, 108, marks=pytest.mark.slow),
         pytest.param("splitting", 1000, 104, {"b": 0.1}, 16, marks=pytest.mark.slow),
         pytest.param("splitting", 1000, 104, {"metric": "abs_sp"}, 14, marks=pytest.mark.slow),
     ],
