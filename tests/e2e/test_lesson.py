@@ -13,7 +13,7 @@ import pytest
 import fairwall
 from sim.games.reveal.report.lesson import AXES
 from tests import command
-from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults
+from tests.browsed import AXE, cut_off, grave_faults, launched
 
 MECHANISMS, EPSILONS, QUERIES = ("counts", "conceal", "randomized-response"), (1.0, math.inf), (1, 40)
 PLAYED = ['compliance.epsilon=[1.0, "inf"]', "developer.queries=[1, 40]"]
@@ -47,13 +47,8 @@ def page(run: fairwall.Run) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no browser is installed: chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed", exc_type=ImportError)
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    with launched() as started:
+        yield started
 
 
 @contextmanager

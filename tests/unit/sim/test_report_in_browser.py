@@ -8,20 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults
+from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults, launched
 from tests.unit.sim.test_verdict_cards import RUNS, _written
 
 if CHROMIUM is None:
     pytest.skip("no browser is installed: chromium", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed", exc_type=ImportError)
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed", exc_type=ImportError)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    with launched() as started:
+        yield started
 
 
 @pytest.mark.check

@@ -22,7 +22,7 @@ from sim.planning.audit import make
 from sim.planning.batch import Batch
 from sim.planning.epsilons import EPSILONS, Bought, Choices, choices
 from sim.planning.errors import PlanError
-from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults
+from tests.browsed import AXE, cut_off, grave_faults, launched
 from tests.command import fairwall
 
 SMALL = Counts(n00=90, n01=310, n10=120, n11=280)
@@ -154,13 +154,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no browser is installed: chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed", exc_type=ImportError)
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+    with launched() as started:
+        yield started
 
 
 def rings(tab: Any) -> list[float]:
