@@ -68,7 +68,8 @@ class Plugin:
     source : str
         Where it is from: a package and its version, or a file's name.
     digest : str
-        SHA-256, in hexadecimal, of the file, or of all Python files of the package.
+        SHA-256, in hexadecimal, of the file, or of all Python files of the package; empty where it has no record of
+        them, as of a package that is installed with ``-e``: then it is not used.
     place : str
         ``module:object``; empty for a file.
     text : str
@@ -196,7 +197,7 @@ class Table(dict[str, T]):
         also: str = "",
     ) -> None:
         super().__init__(ours)
-        self._kind, self._adapt, self._stand_in, self._also = kind, adapt, stand_in, also
+        self.kind, self._adapt, self._stand_in, self._also = kind, adapt, stand_in, also
         self._ours, self._theirs = frozenset(ours), set[str]()
         _tables.append(self)
         self.renew()
@@ -208,23 +209,28 @@ class Table(dict[str, T]):
         plugin = self._find(name)
         if plugin is None:
             raise KeyError(name)
-        if self._stand_in is not None and (plugin.kind != self._kind or not (self._also or _here.party)):
+        if self._stand_in is not None and (plugin.kind != self.kind or (self.is_elsewhere and not _here.party)):
             self[name] = self._stand_in(name)
         else:
             self[name] = self._adapt(plugin, plugin.load())
         self._theirs.add(name)
         return self[name]
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether what plug-ins add is run in parties' processes alone, see `OF_PARTIES`."""
+        return self._stand_in is not None and not self._also
+
     def known(self) -> list[str]:
         """List all names that there are, plug-ins' last."""
-        return [*dict.fromkeys([*self, *names(self._kind)])]
+        return [*dict.fromkeys([*self, *names(self.kind)])]
 
     def has_of_others(self, name: str) -> bool:
         """Say whether a name is a plug-in's."""
         return name in self._theirs or (not super().__contains__(name) and name in self)
 
     def _find(self, name: str) -> Plugin | None:
-        return find(self._kind, name) or (find(self._also, name) if self._also else None)
+        return find(self.kind, name) or (find(self._also, name) if self._also else None)
 
     def renew(self) -> None:
         """Forget plug-ins that were looked up; refuse, by `PluginError`, one that was given by a name of ours."""
@@ -232,7 +238,7 @@ class Table(dict[str, T]):
             del self[name]
         self._theirs.clear()
         for plugin in _here.given:
-            if plugin.kind == self._kind and plugin.name in self._ours:
+            if plugin.kind == self.kind and plugin.name in self._ours:
                 raise PluginError(f"{plugin}: its name is one of ours; give it another")
 
 
@@ -243,6 +249,8 @@ def find(kind: str, name: str) -> Plugin | None:
     if len(found) > 1:
         raise PluginError(f"{found[0]}: {found[1].source} has one of that name too; only one of them may be there")
     for plugin in found:
+        if not plugin.digest:
+            raise PluginError(f"{plugin}: nothing records what its code is: install it, and not with -e")
         _here.used[kind, name] = plugin
     return found[0] if found else None
 
@@ -328,7 +336,9 @@ def installed() -> tuple[Plugin, ...]:
     import importlib.metadata  # here and below: most processes have none
 
     return tuple(
-        Plugin(kind, entry.name, f"{entry.dist.name} {entry.dist.version}", _digest(entry.dist), entry.value)
+        Plugin(
+            kind, entry.name, f"{entry.dist.name} {entry.dist.version}", _digest(entry.dist, entry.module), entry.value
+        )
         for kind in KINDS
         for entry in importlib.metadata.entry_points(group=f"fairwall.{kind}")
         if entry.dist is not None
@@ -336,11 +346,15 @@ def installed() -> tuple[Plugin, ...]:
 
 
 @functools.cache
-def _digest(package: importlib.metadata.Distribution) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(path for path in package.files or () if path.suffix == ".py"):
+def _digest(package: importlib.metadata.Distribution, module: str) -> str:
+    digest, top = hashlib.sha256(), module.partition(".")[0]
+    places = {path: Path(str(path.locate())) for path in sorted(package.files or ()) if path.suffix == ".py"}
+    own = {path: place for path, place in places.items() if place.is_file()}
+    if not any(path.parts[0].removesuffix(".py") == top for path in own):
+        return ""
+    for path, place in own.items():
         digest.update(f"{path}\0".encode())
-        digest.update(Path(str(path.locate())).read_bytes())
+        digest.update(place.read_bytes())
     return digest.hexdigest()
 
 

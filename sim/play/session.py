@@ -61,7 +61,7 @@ def play_turns(
     """
     table, start = table or Table(), start or Start()
     turns, failed = iter(turns), list[Mapping[str, Any]]()
-    tried: list[Turn] = []
+    playing: Turn | None = None
     finished = 0
 
     def tell(_: int) -> None:
@@ -70,16 +70,18 @@ def play_turns(
         on_trial(finished)
 
     def left() -> Iterator[Turn]:
+        nonlocal playing
         for turn in turns:
             if turn[0].swept not in failed:
-                tried.append(turn)
+                playing = turn
                 yield turn
 
     while (first := next(rest := left(), None)) is not None:
         try:
             _play_together(sweep, folder, chain([first], rest), tell, on_start, injector, start, table, keep)
         except PluginFailed as error:
-            cell, trial, _ = tried[-1]
+            assert playing is not None
+            cell, trial, _ = playing
             folder.add_failure({"cell": dict(cell.swept), "trial": trial, "why": str(error)})
             failed.append(cell.swept)
             start = replace(start, waiting={}, meanwhile=lambda: None)

@@ -103,6 +103,8 @@ def _require_alike(first: _Part, part: _Part) -> None:
         raise MergeError(f"{here}: is shard {part.shard}, and {there} is {first.shard}")
     if part.folder.programs() != first.folder.programs():
         raise MergeError(f"{here}: other programs played in it than in {there}")
+    if part.folder.plugins() != first.folder.plugins():
+        raise MergeError(f"{here}: other plug-ins played in it than in {there}")
     is_random = first.sweep.scenario.scenario.secret == "random"  # noqa: S105 - the name of a mode
     if is_random and part.folder.key != first.folder.key:
         raise MergeError(

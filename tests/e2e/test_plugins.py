@@ -13,31 +13,25 @@ from pathlib import Path
 
 import pytest
 
-from fairwall import runs
+from adversary.attacks import ATTACKS
+from compliance.mechanisms import MECHANISMS
+from developer.reveal.decode import DECODERS
+from developer.reveal.strategies import STRATEGIES
+from fairwall import plugins, runs
 from fairwall.client import AuditRefused
+from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.metric import METRICS
+from fairwall.learning.defences import DEFENCES
+from sim.datasets import FORMATS
+from sim.games import MODULES
+from tests import command
 from tests.command import fairwall
 from tests.loans import Deployment, ask
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/plugins.md").read_text()
 RUNS = [line for line in PAGE.splitlines() if line.startswith("fairwall run") and "--plugin" not in line]
-SMALL = """
-[scenario]
-name = "small"
-game = "reveal"
-trials = 2
-[data]
-source = "synthetic"
-n = 30
-n0 = 12
-scores = "uniform"
-[compliance]
-mechanism = "laplace"
-epsilon = 10.0
-[developer]
-strategy = "sensing"
-queries = 4
-"""
+SMALL = command.SMALL.replace('"conceal"', '"laplace"').replace("trials = 3", "trials = 2")
 BAD = """
 import socket
 import numpy as np
@@ -92,7 +86,7 @@ WHY = {
     "asks": r"was refused in asks, bad.py:28: REASON_PREDICTIONS_OUT_OF_RANGE",
     "three": r"is no Strategy",
 }
-MECHANISMS = """
+BAD_MECHANISMS = """
 import numpy as np
 from compliance.mechanisms.mechanism import Release
 from compliance.mechanisms.promise import Noisy
@@ -134,12 +128,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     (site / "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
     subprocess.run([*pip, "--target", str(site), str(folder)], check=True, capture_output=True)
-    (site / "bad_noise.py").write_text(MECHANISMS + "TELLS = Tells()\n")
-    told = site / "bad_noise-1.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-noise\nVersion: 1\n")
-    (told / "entry_points.txt").write_text("[fairwall.mechanisms]\ntells = bad_noise:TELLS\n")
-    (told / "RECORD").write_text("bad_noise.py,,\n")
+    (site / "bad_noise.py").write_text(BAD_MECHANISMS + "TELLS = Tells()\n")
+    for package, entry, record in (("bad-noise", "tells", "bad_noise.py,,\n"), ("linked", "linked", "linked.pth,,\n")):
+        told = site / f"{package.replace('-', '_')}-1.dist-info"
+        told.mkdir()
+        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        (told / "entry_points.txt").write_text(f"[fairwall.mechanisms]\n{entry} = bad_noise:TELLS\n")
+        (told / "RECORD").write_text(record)
     return str(folder / "env/bin/python")
 
 
@@ -185,8 +180,35 @@ def test_what_is_installed_is_listed_and_nothing_of_it_run(python: str, tmp_path
         (one["kind"], one["name"], one["source"]) for one in listed
     }
     shown = installed(python, "list", "--plugins", cwd=tmp_path).stdout.splitlines()
-    assert len(shown) == len(listed) == 7
+    assert len(shown) == len(listed) == 8
     assert shown[0].split() == ["strategies", "coins", "fairwall-example", "0.1"]
+
+
+def test_a_package_whose_code_nothing_records_is_not_used(python: str, tmp_path: Path) -> None:
+    """As one that is installed with -e: its digest would be the same whatever it does."""
+    ran = installed(python, "run", "reveal-adult-100", "--set", "compliance.mechanism=linked", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert "plug-in linked (mechanisms, linked 1): nothing records what its code is" in ran.stderr
+
+
+def test_shards_by_other_versions_of_a_plug_in_are_not_merged(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL.replace("seed = 7", 'seed = 7\nsecret = "seed"'))
+    (tmp_path / "key").write_bytes(bytes(32))
+    (tmp_path / "key").chmod(0o600)
+    for shard in (1, 2):
+        (tmp_path / "bad.py").write_text(BAD + "\n" * shard)
+        options = ["--set", "developer.strategy=good", "--plugin", "bad.py", "--shard", f"{shard}/2"]
+        assert fairwall("run", "small.toml", *options, "--out", "shards", cwd=tmp_path).returncode == 0
+    merged = fairwall("results", "merge", *(tmp_path / "shards").iterdir(), "--out", "runs", cwd=tmp_path)
+    assert merged.returncode == 2
+    assert "other plug-ins played in it than in" in merged.stderr
+
+
+def test_what_a_party_alone_runs_has_a_stand_in_elsewhere() -> None:
+    """Or else its code would be run in the referee's process."""
+    tables = (STRATEGIES, DECODERS, ATTACKS, DEFENCES, MECHANISMS, MECHANISM_LAWS, METRICS, FORMATS, MODULES)
+    assert {table.kind for table in tables} == set(plugins.KINDS)
+    assert {table.kind for table in tables if table.is_elsewhere} == set(plugins.OF_PARTIES)
 
 
 def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(tmp_path: Path) -> None:
@@ -241,7 +263,7 @@ def test_sessions_at_once_leave_out_a_cell_that_fails(tmp_path: Path) -> None:
 
 
 def test_a_bad_mechanism_s_words_are_not_passed_on(tmp_path: Path) -> None:
-    (tmp_path / "noise.py").write_text(MECHANISMS)
+    (tmp_path / "noise.py").write_text(BAD_MECHANISMS)
     (tmp_path / "small.toml").write_text(SMALL)
     settings = ["--set", 'compliance.mechanism=["tells", "few", "lost", "laplace"]']
     ran = fairwall("run", "small.toml", *settings, "--plugin", "noise.py", cwd=tmp_path)
