@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,34 +85,29 @@ def audit(
     PrivacyAuditError
         For a subject that raises something, with what and where.
     """
+    with _explained(name):
+        generator = np.random.default_rng(seed)
+        worst = worst_loss(subject, setting.metric, setting.n, setting.queries)
+        pairs = worst_pairs(setting.metric, setting.n, setting.queries, generator)
+        tested = _mechanism(subject)
+        found = None if tested is None else faults(tested, pairs, setting.epsilon, setting.delta)
+        evidence = lower_bound(subject, pairs, level, samples, generator, on_look) if is_sampled else None
+        claim = subject.claim
+        exact, counts = (worst[0], worst[1:]) if worst else (None, None)
+        return Verdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence, found)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Say in one line what a subject raised, and where."""
     try:
-        return _audited(name, subject, setting, level, samples, seed, on_look if is_sampled else None)
+        yield
     except UserError:
         raise
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         what = f"raised {type(error).__name__}: {error}".splitlines()[0]
         raise PrivacyAuditError(f"{name} {what} ({place.filename}:{place.lineno})") from error
-
-
-def _audited(
-    name: str,
-    subject: Subject,
-    setting: Setting,
-    level: float,
-    samples: int,
-    seed: int,
-    on_look: Callable[[int, float], None] | None,
-) -> Verdict:
-    generator = np.random.default_rng(seed)
-    worst = worst_loss(subject, setting.metric, setting.n, setting.queries)
-    pairs = worst_pairs(setting.metric, setting.n, setting.queries, generator)
-    tested = _mechanism(subject)
-    found = None if tested is None else faults(tested, pairs, setting.epsilon, setting.delta)
-    evidence = lower_bound(subject, pairs, level, samples, generator, on_look) if on_look else None
-    claim = subject.claim
-    exact, counts = (worst[0], worst[1:]) if worst else (None, None)
-    return Verdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence, found)
 
 
 def _mechanism(subject: Subject) -> Mechanism | None:
