@@ -97,10 +97,10 @@ def play(
     return developer._reveal(deal, test_set, None), asked
 
 
-# The best strategy plays all others, which are played by themselves.
+# The best strategy plays all others, which are played by themselves; the search plays it, after minutes of its own.
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == "best" else ()) for name in STRATEGIES]
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in ("best", "searched") else ()) for name in STRATEGIES]
 )
 def test_no_size_is_asked_for_and_all_of_epsilon_goes_to_metric_queries(name: str) -> None:
     for mechanism, metric, epsilon, perturbation in plays(STRATEGIES[name]):
