@@ -26,7 +26,7 @@ from tests.e2e.test_serve import BY_HAND, DOCS, deployment, refusal, serving
 PAGE = (DOCS / "groups.md").read_text()
 PEOPLE = 2_000
 RACES, SEXES = ("asian", "black", "white", "hidden-value", ""), ("f", "m")
-SHARES = (0.08, 0.2, 0.66, 0.01, 0.05)
+SHARES = (0.08, 0.2, 0.666, 0.004, 0.05)
 BY = ("race", "sex")
 
 
@@ -264,7 +264,7 @@ def test_the_signed_page_carries_what_the_developer_was_told_by_group(own: Path)
     report, check, *_ = documented("A signed page")
     with serving(own) as running, running.client() as audits:
         first = audits.count_by_group(
-            less, BY, 0.5, request_id="=counts", measures=["selection_rate", "true_positive_rate"]
+            less, BY, 1.2, request_id="=counts", measures=["selection_rate", "true_positive_rate"]
         )
         second = audits.count_by_group(np.stack([chosen, less]), ("sex",), 0.5, request_id="two")
         audits.ask(chosen, "sp", 0.25, request_id="gap.rates.csv")
@@ -278,7 +278,7 @@ def test_the_signed_page_carries_what_the_developer_was_told_by_group(own: Path)
         *("loans.html", "loans.rates.csv", "alice/gap.rates.csv", "alice/=counts", "alice/two")
     ]
     stated = told["predicate"]["byGroup"]
-    assert [one["epsilon"] for one in stated] == [0.5, 0.5]
+    assert [one["epsilon"] for one in stated] == [1.2, 0.5]
     rows = list(csv.DictReader((own / "loans.rates.csv").read_text().splitlines()))
     assert {row["request"] for row in rows} == {"'=counts", "two"}, "no formula in a spreadsheet"
     for answer, one, request in ((first, stated[0], "'=counts"), (second, stated[1], "two")):
