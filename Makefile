@@ -17,9 +17,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# All of that in depth too: more cases, broken servers, the commands of every page, each benchmark once.
+# What `test` leaves out, in most of an hour: more cases, broken servers, the commands of every page, each benchmark once.
 check: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "check and not slow"
 
 # What concerns some files, as far as `test` runs it: make quick compliance/deployment/serve.py docs/serving.md
 quick: $(VENV)/.installed-all
