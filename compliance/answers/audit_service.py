@@ -29,7 +29,7 @@ from fairwall.rpc import arrays, journal, quota, uploads, work
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.rpc.memory import let_go
-from fairwall.wire.audits import audit_digest, table_digest
+from fairwall.wire.audits import audit_digest, sealed_digest, table_digest
 from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import is_known, name_of, number_of
 from fairwall.wire.precision import to_message
@@ -40,7 +40,7 @@ LOG = logging.getLogger(__name__)
 
 _REQUEST_ID_MAX = 64
 
-_Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest | audit.AuditTableRequest
+_Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest | audit.AuditSealedHeader | audit.AuditTableRequest
 
 
 class AuditService(AuditServiceServicer):
@@ -76,6 +76,7 @@ class AuditService(AuditServiceServicer):
             minimum_group=case.records.minimum_group if case.records.minimum_group > 1 else None,
             budget=_budget_terms(case, developer_of(context)),
             by=[case.protected, *case.others] if case.protected else [],
+            sealed=_sealed_terms(case),
         )
 
     def GetExpectedError(
@@ -122,6 +123,24 @@ class AuditService(AuditServiceServicer):
         predictions = _checked(metric, case.models.scores(request.request_id, request.models, context))
         return audit.AuditModelsResponse(answer=_answer(case, request, metric, predictions, context))
 
+    def AuditSealed(
+        self, request_iterator: Iterator[audit.AuditSealedRequest], context: grpc.ServicerContext
+    ) -> audit.AuditSealedResponse:
+        """Score the test set with models that are handed over, and answer as Audit does."""
+        header = uploads.header_of(request_iterator)
+        case = self._case(header.deal_id, context).by(header.by)
+        metric = _validate(header, case)
+        if case.sealed is None:
+            raise Refusal(error_pb2.REASON_NO_FEATURES)
+        _check_size(len(header.sizes), case)
+        case.sealed.check(header.sizes)
+        quota.weigh(8 * len(header.sizes) * case.people)
+        models = uploads.parts_after(header.sizes, request_iterator, "models_chunk")
+        scores = case.sealed.scores(models, binary=METRICS[metric].binary)
+        return audit.AuditSealedResponse(
+            answer=_answer(case, header, metric, scores, context, digest=sealed_digest(header, models))
+        )
+
     def AuditTable(self, request: audit.AuditTableRequest, context: grpc.ServicerContext) -> audit.AuditTableResponse:
         """Have a table of predictions added up where it is, and answer as Audit does."""
         case = self._case(request.deal_id, context)
@@ -146,15 +165,18 @@ def _answer(
     predictions: NDArray[Any] | TableSums,
     context: grpc.ServicerContext,
     candidates: Candidates | None = None,
+    digest: bytes = b"",
 ) -> audit.AuditResponse:
-    """Charge and answer a batch, however its predictions came."""
+    """Charge and answer a batch, however its predictions came; `digest` stands for all that was asked."""
     developer, began = developer_of(context), time.monotonic()
     if isinstance(predictions, TableSums):
         digest, compared = table_digest(header, predictions.digest), None
     else:
-        assert not isinstance(header, audit.AuditTableRequest), "that is about sums"
         rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
-        digest, compared = audit_digest(header, predictions), is_compared(rows_digest, case)
+        compared = is_compared(rows_digest, case)
+        if not digest:
+            assert isinstance(header, audit.AuditHeader | audit.AuditModelsRequest), "others have one"
+            digest = audit_digest(header, predictions)
         if case.rows is not None:
             predictions = case.rows.of_records(predictions, by_ids=compared is True)
     with explained(header.deal_id):
@@ -208,6 +230,15 @@ def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
     revealed, together = (None if math.isnan(each) else each for each in (told.revealed[developer], told.together))
     kept = [audit.KeptBudget(revealed=revealed, epsilon=epsilon) for revealed, epsilon in told.kept.items()]
     return audit.BudgetTerms(revealed=revealed, revealed_together=together, revealed_most=told.most, kept=kept)
+
+
+def _sealed_terms(case: Case) -> audit.SealedTerms | None:
+    """Say what models are given that are handed over; None where none are taken."""
+    if case.sealed is None:
+        return None
+    return audit.SealedTerms(
+        features=case.sealed.names, bytes_max=case.sealed.bytes_max, seconds_max=case.sealed.seconds
+    )
 
 
 def _rows_terms(case: Case) -> audit.RowsTerms | None:

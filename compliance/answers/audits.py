@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from compliance.answers.black_box import Asked
 from compliance.answers.charging import game_ledger, room_of
 from compliance.answers.differencing import Detector
+from compliance.answers.sealed import Sealed
 from compliance.intervals.interval import Ends, probabilities_above, within_range
 from compliance.intervals.joint import draws_of_answers
 from compliance.ledger import Ledger
@@ -95,6 +96,8 @@ class Case:
     tables : Tables or None
         What is asked about instead of predictions that are sent, where people stay in an engine. The records are then
         in no order, and only counted.
+    sealed : Sealed or None
+        How models are asked that developers hand over; None takes none.
     """
 
     dataset: str
@@ -119,6 +122,7 @@ class Case:
     answers_a_day: Mapping[str, int] = field(default_factory=dict)
     budget_exposure: Callable[[], BudgetExposure] | None = field(default=None, repr=False)
     tables: Tables | None = None
+    sealed: Sealed | None = field(default=None, repr=False)
     protected: str = ""
     others: Mapping[str, Case] = field(default_factory=dict)
     bought_under: bytes = b""

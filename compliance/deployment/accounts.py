@@ -10,19 +10,20 @@ from compliance.answers.accounts import Accounts
 from compliance.answers.audits import Case
 from compliance.answers.groups import GroupCase
 from compliance.answers.releases import Release
+from compliance.answers.sealed import Scorer, Sealed
 from compliance.deployment.policy.loading import Data
 from compliance.deployment.worth import later
 from compliance.ledger import Ledger
 
 
-def opened(data: Sequence[Data], ledger: Ledger, work: Executor) -> Accounts:
+def opened(data: Sequence[Data], ledger: Ledger, work: Executor, scorer: Scorer | None = None) -> Accounts:
     """Open every data set, each kind of account by what requests call the data; what `later` finds out comes later."""
-    audits = {each.policy.data_name: _case(each, ledger, work) for each in data}
+    audits = {each.policy.data_name: _case(each, ledger, work, scorer) for each in data}
     releases = {each.policy.data_name: _release(each, ledger) for each in data if each.released is not None}
     return Accounts(audits, _grouped(data, audits), dict(releases))
 
 
-def _case(data: Data, ledger: Ledger, work: Executor) -> Case:
+def _case(data: Data, ledger: Ledger, work: Executor, scorer: Scorer | None) -> Case:
     """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
     policy, key = data.policy, ledger.derived_key("data")
     column, *others = data.records
@@ -44,6 +45,7 @@ def _case(data: Data, ledger: Ledger, work: Executor) -> Case:
         answers_a_day=data.answers_a_day,
         budget_exposure=later(work, policy, data.first),
         tables=data.tables,
+        sealed=_sealed(data, scorer),
     )
     by = {name: data.records[name] for name in others}
     return replace(
@@ -53,6 +55,14 @@ def _case(data: Data, ledger: Ledger, work: Executor) -> Case:
             for name, records in by.items()
         },
     )
+
+
+def _sealed(data: Data, scorer: Scorer | None) -> Sealed | None:
+    asked = data.policy.sealed
+    if asked is None or data.features is None:
+        return None
+    assert scorer is not None, "it was started for a policy that has this"
+    return Sealed(asked.features, data.features, asked.megabytes << 20, asked.seconds, scorer)
 
 
 def _grouped(data: Sequence[Data], cases: Mapping[str, Case]) -> dict[str, GroupCase]:

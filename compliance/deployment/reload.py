@@ -19,6 +19,7 @@ from compliance.answers.accounts import Accounts
 from compliance.answers.audit_service import AuditService
 from compliance.answers.group_service import GroupService
 from compliance.answers.release_service import ReleaseService
+from compliance.answers.sealed import Scorer
 from compliance.deployment.accounts import opened
 from compliance.deployment.ledger import IN_FORCE, agree
 from compliance.deployment.policy.checks import check_change
@@ -78,12 +79,14 @@ class Service:
     deployed: Deployed
     accounts: Accounts = field(default_factory=Accounts)
     work: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "worth"))
+    scorer: Scorer | None = None
+    """Scores with the models that developers hand over; None where the policy takes none."""
     noticed: bytes = b""
     """The digest of a policy that another service has put in force, until this one has looked whether it has it too."""
 
     def put_in_force(self, data: Sequence[Data]) -> None:
         """Open what a policy serves: nothing of it can be refused; calls under way end by what they began with."""
-        self.accounts.replace(opened(data, self.ledger, self.work))
+        self.accounts.replace(opened(data, self.ledger, self.work, self.scorer))
 
     def reload(self, listening: Server) -> None:
         """Put the policy in force as it is in its file now, or leave all as it was."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from compliance.answers.accounts import Accounts
+from compliance.answers.sealed import Scorer, check_libraries
 from compliance.deployment import worth
 from compliance.deployment.ledger import check_begun, folders_of, open_ledger
 from compliance.deployment.policy.loading import Data, files_of, load_all
@@ -87,6 +88,9 @@ def _start(
     LOG.info("starting: %s: %s", path, ", ".join(policy.datasets))
     credentials, revoked = check_at_once(policy, new=new_ledger)
     server.check(policy.deployment.listen, credentials)
+    scorer = Scorer() if policy.scores else None  # before this is confined, and reads anything protected
+    if scorer is not None:
+        LOG.info("models that are handed over run in a process %s", scorer.confined)
     layers = _confined(path, policy, made)
     accounts, nobody_yet = Accounts(), Deployed(admitted(policy), revoked=revoked, is_starting=True)
     listening = begin(policy, credentials, nobody_yet, accounts)
@@ -95,7 +99,9 @@ def _start(
         check_worth(data, worthless=worthless, revealing=revealing)
         ledger = open_ledger(policy, data)
         deployed = Deployed(nobody_yet.admitted, Writable(ledger), revoked)
-        service = Service(path, listen, policy, ledger, Running(policy.deployment.ledger), deployed, accounts)
+        service = Service(
+            path, listen, policy, ledger, Running(policy.deployment.ledger), deployed, accounts, scorer=scorer
+        )
         local = any(each.local for each in databases(policy))
         layers = confine.filtered(layers, listen=listening.address, connects=_connects(policy), local=local)
         stop_telemetry = _telemetry(service)
@@ -123,6 +129,8 @@ def check_at_once(policy: Policies, *, new: bool) -> tuple[Credentials, Revoked]
     place, found = policy.deployment, credentials_of(policy)
     databases(policy)
     check_begun(place, place.credentials / "seal.key", new=new)
+    if policy.scores:
+        check_libraries()
     if place.telemetry is not None:
         from compliance.deployment import telemetry
 

@@ -35,7 +35,7 @@ from tests.twins.leaks import LEAKS
 METHODS = {path.rpartition("/")[2] for path in CALLERS if path.startswith("/fairwall.compliance.")} - {"SumByGroup"}
 """All but what belongs to a game alone."""
 
-REFUSING = {"AuditModels", "AuditTable", "HandModel", "Tabulate"}
+REFUSING = {"AuditModels", "AuditSealed", "AuditTable", "HandModel", "Tabulate"}
 """Those that these deployments do not answer: they have no features, no engine and no study's table, take no model."""
 
 LAWS = {

@@ -89,6 +89,8 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/sweeps.md", "sh"): f"{HERE}::test_shards_are_played_and_merged {LINES}",
     ("docs/sweeps.md", "yaml"): LINES,
     ("docs/tools.md", "python"): "test_tools.py::PAGE",
+    ("docs/sealed.md", "python"): "test_sealed.py::test_the_page_s_policy_and_model_are_answered",
+    ("docs/sealed.md", "toml"): "test_sealed.py::test_the_page_s_policy_and_model_are_answered",
     ("docs/tables.md", "python"): "test_tables.py::test_the_page_s_policy_and_question_are_answered",
     ("docs/tables.md", "toml"): "test_tables.py::test_the_page_s_policy_and_question_are_answered",
     ("docs/tools.md", "toml"): "test_tools.py::OPTIONS",

@@ -381,6 +381,10 @@ def _unfit(rng: np.random.Generator, policy: dict[str, Any], people: Table, who:
             request_id=f"{name} models", deal_id=NAME, metric=metric, epsilon=0.1, models=1
         )
         world.call(caller, "AuditModels", models)
+        sealed = audit.AuditSealedHeader(
+            request_id=f"{name} sealed", deal_id=NAME, metric=metric, epsilon=0.1, sizes=[1]
+        )
+        world.call(caller, "AuditSealed", audit.AuditSealedRequest(header=sealed))
         table = audit.AuditTableRequest(request_id=f"{name} table", deal_id=NAME, metric=metric, epsilon=0.1, table="t")
         world.call(caller, "AuditTable", table)
         world.call(caller, "HandModel", release.HandModelRequest(header=release.ModelHeader(deal_id=NAME)))

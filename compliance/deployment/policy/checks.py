@@ -25,6 +25,7 @@ from compliance.deployment.policy.schema import (
     Policy,
     PolicyError,
     ReleaseSection,
+    SealedSection,
     TableSection,
 )
 from compliance.ledger.accountant import Budget, Rule
@@ -94,6 +95,8 @@ def check_change(before: Policies, after: Policies) -> None:
     for key in DeploymentSection.model_fields:
         if getattr(before.deployment, key) != getattr(after.deployment, key):
             raise PolicyError(f"deployment.{key}: cannot change while the service runs: start it again")
+    if after.scores and not before.scores:
+        raise PolicyError("sealed: the first cannot come while the service runs: start it again")
     if before.releases != after.releases:
         raise PolicyError("release: the first cannot come, nor the last go, while the service runs: start it again")
 
@@ -135,6 +138,7 @@ def _keys(section: str) -> list[str]:
         "developers": DeveloperSection,
         "release": ReleaseSection,
         "tables": TableSection,
+        "sealed": SealedSection,
         "law": LawSection,
     }
     return list(sections[section].model_fields if section else Policy.model_fields)
@@ -147,6 +151,7 @@ def problems(policy: Policy) -> Iterator[str]:
         yield "deployment.seal: must lie outside the ledger's folder: an old copy of that folder must not pass"
     yield from _row_problems(policy.data)
     yield from _engine_problems(policy)
+    yield from _sealed_problems(policy)
     most = {"epsilon": policy.budget.epsilon, "delta": policy.budget.delta}
     asked = {"audit.epsilon_max": policy.epsilon_max, "audit.delta": policy.audit.delta}
     for name, share in policy.developers.items():
@@ -216,6 +221,20 @@ def _probability_problems(data: DataSection) -> Iterator[str]:
             yield f'{key}.columns: "{UNKNOWN}" has no probability: everybody is of some group'
         if math.prod(map(len, data.attributes.values())) * len(section.columns) > PRODUCTS_MAX:
             yield f"{key}.columns: make too many groups with those of data.groups: list fewer values there or here"
+
+
+def _sealed_problems(policy: Policy) -> Iterator[str]:
+    """Find features that no model may be given: what is protected, the outcome, and who somebody is."""
+    if policy.sealed is None:
+        return
+    features, data = policy.sealed.features, policy.data
+    if data.file is None:
+        yield "sealed: people who stay in an engine are asked about by tables alone: leave it out"
+    if len(set(features)) < len(features):
+        yield "sealed.features: a column stands there twice"
+    for column in features:
+        if column in policy.hidden or column in (data.label, data.id):
+            yield f"sealed.features: {column!r} is protected, the label or the id: leave it out"
 
 
 def _engine_problems(policy: Policy) -> Iterator[str]:

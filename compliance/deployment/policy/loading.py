@@ -73,6 +73,8 @@ class Data:
         The columns that are released, and each person's codes, as of `load_release`.
     traits : tuple of Traits
         Of the people who are audited, and of those whose attributes are released.
+    features : ndarray of float64, shape (rows, features), optional
+        What models are given that developers hand over; None where none are taken.
     """
 
     policy: Policy
@@ -83,6 +85,7 @@ class Data:
     traits: tuple[Traits, Traits | None]
     answers_a_day: Mapping[str, int]
     tables: Tables | None = None
+    features: NDArray[np.float64] | None = None
 
     @property
     def first(self) -> Records:
@@ -103,7 +106,14 @@ def load_all(policies: Policies) -> list[Data]:
 
     hidden = {column for each in policies.datasets.values() for column in each.hidden}
     found = [
-        Data(each, *load(each), load_release(each), traits(each, hidden), policies.answers_a_day)
+        Data(
+            each,
+            *load(each),
+            load_release(each),
+            traits(each, hidden),
+            policies.answers_a_day,
+            features=load_features(each),
+        )
         if each.data.file is not None
         else by_reference(each, hidden, policies)
         for each in policies.datasets.values()
@@ -389,6 +399,28 @@ def _group_codes(listed: Attribute, categories: table_columns.Categories) -> NDA
             )
         codes[place] = number
     return np.asarray(codes[categories.codes])
+
+
+def load_features(policy: Policy) -> NDArray[np.float64] | None:
+    """Read what models are given that developers hand over, shape (rows, features), NaN for no value; None for none.
+
+    Raises
+    ------
+    PolicyError
+        If a column has anything but numbers. It tells the column, not the row or the value.
+    DataError
+        If a column is not there.
+    """
+    if policy.sealed is None or policy.data.file is None:
+        return None
+    source, names = policy.data.file, policy.sealed.features
+    with _named("sealed.features"):
+        table = read_table(source, str(source), names)
+        columns = [table_columns.Column.of(str(source), name, table) for name in names]
+    for column in columns:
+        if not column.numeric:
+            raise PolicyError(f"sealed.features: {column.where} has no numbers: leave it out, or give it as numbers")
+    return np.stack([column.floats() for column in columns], 1)
 
 
 def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:

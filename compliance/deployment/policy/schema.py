@@ -276,6 +276,14 @@ class TableSection(_Section):
     developers: tuple[_Name, ...] = Field(min_length=1)
 
 
+class SealedSection(_Section):
+    """What models are given that developers hand over, and how large and slow they may be."""
+
+    features: tuple[_Column, ...] = Field(min_length=1, max_length=10_000)
+    megabytes: int = Field(default=16, strict=True, ge=1, le=1024)
+    seconds: float = Field(default=10.0, strict=True, ge=0.1, le=600)
+
+
 class AuditSection(_Section):
     """What is answered, and how."""
 
@@ -361,6 +369,7 @@ class Policy(_Section):
     developers: dict[_Name, DeveloperSection] = Field(min_length=1)
     release: ReleaseSection | None = None
     tables: dict[Annotated[str, AfterValidator(_data_name)], TableSection] = {}
+    sealed: SealedSection | None = None
     law: LawSection | None = None
 
     @property
@@ -449,6 +458,11 @@ class Policies:
     def releases(self) -> bool:
         """Whether attributes of any data set are released."""
         return any(policy.release is not None for policy in self.datasets.values())
+
+    @property
+    def scores(self) -> bool:
+        """Whether models are taken that developers hand over."""
+        return any(policy.sealed is not None for policy in self.datasets.values())
 
     @property
     def quotas(self) -> dict[str, Quota]:

@@ -2,7 +2,7 @@
 
 from fairwall.client.audit_client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared
 from fairwall.client.by_group import ByGroup, GroupTerms
-from fairwall.client.gaps import Answer, ExpectedError, Terms
+from fairwall.client.gaps import Answer, ExpectedError, SealedTerms, Terms
 from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search
@@ -20,6 +20,7 @@ __all__ = [
     "ReleaseTerms",
     "Released",
     "RowsNotCompared",
+    "SealedTerms",
     "Search",
     "Terms",
 ]

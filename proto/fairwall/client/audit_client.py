@@ -27,7 +27,7 @@ from fairwall.laws.alternatives import Candidates
 from fairwall.laws.metric import find_metric
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
-from fairwall.wire.audits import ID_DIGITS, audit_digest
+from fairwall.wire.audits import ID_DIGITS, audit_digest, sealed_digest
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError, Reason
 
@@ -389,6 +389,57 @@ class AuditClient:
             )
         )
 
+    def ask_sealed(
+        self,
+        models: Any,
+        metric: str,
+        epsilon: float,
+        *,
+        request_id: str | None = None,
+        threshold: float | None = None,
+        once: bool = False,
+        by: str = "",
+    ) -> Answer:
+        """Hand models over, and ask for one metric of them about rows that you do not have.
+
+        Parameters
+        ----------
+        models : path, bytes, model, or a sequence or mapping of these
+            ONNX models, such as `skl2onnx.to_onnx` makes: each takes the features of `Terms.sealed` as one tensor. Its
+            last output is its scores: one number a row, or two of which the second counts, the probability of 1. They
+            are put into [0, 1], NaN is 0, and for a metric that needs decisions one half and more is 1.
+        metric, epsilon, request_id, threshold, once, by : as of `ask`.
+            A request is about the files: the same id with another file is refused.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is asked.
+        OSError
+            For a file that cannot be read.
+        AuditRefused
+        AuditUnavailable
+        """
+        metric = find_metric(metric).name
+        _check_epsilon(epsilon)
+        _check_threshold(threshold)
+        asked, question = _request_id(request_id, once=once), ""
+        names = tuple(map(str, models)) if isinstance(models, Mapping) else ()
+        models = list(models.values()) if isinstance(models, Mapping) else models
+        files = [_model(each) for each in (models if isinstance(models, list | tuple) else [models])]
+        if not files:
+            raise ValueError("models must be at least one")
+        if asked is None:
+            header = gaps.sealed_header(self._data, "", metric, files, epsilon, threshold, by)
+            question = sealed_digest(header, files).hex()
+            asked = question[:ID_DIGITS]
+        answer = self._call(
+            lambda: gaps.ask_sealed(
+                self._service, self._data, asked, metric, files, epsilon, threshold=threshold, by=by
+            )
+        )
+        return replace(answer, digest=question, models=names)
+
     def terms(self) -> Terms:
         """Ask what may be asked, and what is left of the budget. Costs nothing.
 
@@ -716,6 +767,19 @@ def _request_id(given: str | None, *, once: bool) -> str | None:
     if once and given is not None:
         raise ValueError("once makes the request id: leave request_id out")
     return None if once else uuid.uuid4().hex if given is None else given
+
+
+def _model(given: Any) -> bytes:
+    """Read a model: a path's, one that is bytes, or a message of ONNX."""
+    if isinstance(given, str | Path):
+        return Path(given).read_bytes()
+    if hasattr(given, "SerializeToString"):
+        return bytes(given.SerializeToString())
+    if isinstance(given, bytes):
+        return given
+    raise ValueError(
+        f"a model must be the path of an ONNX file, its bytes, or a model of ONNX, not {type(given).__name__}"
+    )
 
 
 def _check_weights(sample_weight: object) -> None:

@@ -203,6 +203,25 @@ class BudgetTerms:
 
 
 @dataclass(frozen=True)
+class SealedTerms:
+    """How models that are handed over are asked about rows that you do not have.
+
+    Parameters
+    ----------
+    features : tuple of str
+        The columns that a model is given, in this order.
+    bytes_max : int
+        How large the models of one batch may be, together.
+    seconds_max : float
+        For how long of a processor a model may run.
+    """
+
+    features: tuple[str, ...]
+    bytes_max: int
+    seconds_max: float
+
+
+@dataclass(frozen=True)
 class Terms:
     """On what terms a data set is audited.
 
@@ -238,6 +257,8 @@ class Terms:
     by : tuple of str
         By which columns gaps may be asked for, the first by default, out of one budget; none in a game, of people who
         stay in an engine, and of an older service.
+    sealed : SealedTerms or None
+        How models that are handed over are asked; None where none are taken.
     """
 
     people: int
@@ -254,6 +275,7 @@ class Terms:
     minimum_group: int = 1
     budget: BudgetTerms | None = None
     by: tuple[str, ...] = ()
+    sealed: SealedTerms | None = None
 
     @property
     def privacy(self) -> str:
@@ -337,7 +359,12 @@ def terms(service: AuditServiceStub, deal_id: str) -> Terms:
         minimum_group=response.minimum_group or 1,
         budget=_budget_terms(response.budget) if response.HasField("budget") else None,
         by=tuple(response.by),
+        sealed=_sealed_terms(response.sealed) if response.HasField("sealed") else None,
     )
+
+
+def _sealed_terms(told: audit.SealedTerms) -> SealedTerms:
+    return SealedTerms(tuple(told.features), told.bytes_max, told.seconds_max)
 
 
 def _budget_terms(told: audit.BudgetTerms) -> BudgetTerms:
@@ -478,6 +505,59 @@ def ask_models(
         threshold=threshold,
     )
     return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id, deal_id, metric)
+
+
+def ask_sealed(
+    service: AuditServiceStub,
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    models: Sequence[bytes],
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+    by: str = "",
+) -> Answer:
+    """Ask for one metric of models that are handed over, about rows that the caller does not have.
+
+    The other parameters and what may be raised are those of `ask`.
+
+    Parameters
+    ----------
+    models : sequence of bytes
+        ONNX models.
+    """
+    header = sealed_header(deal_id, request_id, metric, models, epsilon, threshold, by)
+
+    def parts() -> Iterator[audit.AuditSealedRequest]:
+        yield audit.AuditSealedRequest(header=header)
+        for model in models:
+            for start in range(0, len(model), arrays.CHUNK_BYTES):
+                yield audit.AuditSealedRequest(models_chunk=model[start : start + arrays.CHUNK_BYTES])
+
+    response = service.AuditSealed(parts(), timeout=AUDIT_SECONDS).answer
+    return replace(_answer(response, request_id, deal_id, metric), by=response.by)
+
+
+def sealed_header(
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    models: Sequence[bytes],
+    epsilon: float,
+    threshold: float | None,
+    by: str,
+) -> audit.AuditSealedHeader:
+    """Say what `ask_sealed` asks."""
+    return audit.AuditSealedHeader(
+        request_id=request_id,
+        deal_id=deal_id,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        sizes=[len(model) for model in models],
+        threshold=threshold,
+        by=by,
+    )
 
 
 def ask_table(

@@ -67,6 +67,7 @@ CALLERS: dict[str, frozenset[str]] = {
     _AUDIT + "GetExpectedError": frozenset({"developer"}),
     _AUDIT + "Audit": frozenset({"developer"}),
     _AUDIT + "AuditModels": frozenset({"developer"}),
+    _AUDIT + "AuditSealed": frozenset({"developer"}),
     _AUDIT + "AuditTable": frozenset({"developer"}),
     _GROUP + "GetGroupTerms": frozenset({"developer"}),
     _GROUP + "ByGroup": frozenset({"developer"}),

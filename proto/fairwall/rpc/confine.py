@@ -197,6 +197,16 @@ def guard() -> tuple[Layer, ...]:
     return _layer("limits", _limit, None), _layer("non-dumpable", _close_memory)
 
 
+def locked_in(party: str) -> tuple[Layer, ...]:
+    """Give up every file but libraries and a party's code, and every connection: for what only computes."""
+    return *guard(), *_lock_in(party, "", (), ())
+
+
+def without_calls() -> Layer:
+    """Give up the system calls of who serves nothing and asks nobody."""
+    return _layer("syscalls", seccomp.confine, serves=False, resolves=False)
+
+
 def describe(layers: Iterable[Layer]) -> str:
     """Say in one line which layers are active, and why others are not."""
     layers = tuple(layers)

@@ -87,6 +87,11 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
         _PRECONDITION,
         "a model that was asked for its scores did not answer, or not with numbers",
     ),
+    error_pb2.REASON_MODEL_TOO_LARGE: (_INVALID, "the models are empty, or larger together than the terms allow"),
+    error_pb2.REASON_MODEL_MALFORMED: (_INVALID, "a model is no ONNX model that runs"),
+    error_pb2.REASON_MODEL_OPERATOR: (_INVALID, "a model has an operator that is not taken, or not so"),
+    error_pb2.REASON_MODEL_SHAPE: (_INVALID, "a model takes other features than the terms name, or gives no scores"),
+    error_pb2.REASON_MODEL_SLOW: (_INVALID, "a model takes more time or memory than the terms allow"),
     error_pb2.REASON_ROWS_TOO_LONG: (_INVALID, "a row to be added up has a norm of 1 at most"),
     error_pb2.REASON_REQUEST_UNKNOWN: (grpc.StatusCode.NOT_FOUND, "no such request is under way"),
     error_pb2.REASON_TOO_MANY_CALLS: (

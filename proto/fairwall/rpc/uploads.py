@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,27 @@ def header_of(requests: Iterator[Any]) -> Any:
     if first is None or first.WhichOneof("part") != "header":
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     return first.header
+
+
+def parts_after(sizes: Iterable[int], requests: Iterator[Any], part: str) -> list[bytes]:
+    """Take byte strings of the sizes that a header announced, one after the other in what the rest of a stream brings.
+
+    Raises
+    ------
+    Refusal
+        ``REQUEST_MALFORMED`` if another part comes, or not as many bytes as were announced.
+    """
+    wanted, found = list(sizes), bytearray()
+    for request in requests:
+        if request.WhichOneof("part") != part:
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+        found += getattr(request, part)
+        if len(found) > sum(wanted):
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    if len(found) != sum(wanted):
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    ends = list(accumulate(wanted))
+    return [bytes(found[end - size : end]) for size, end in zip(wanted, ends, strict=True)]
 
 
 def array_after(

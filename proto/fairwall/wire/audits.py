@@ -46,6 +46,12 @@ def table_digest(request: Message, content: bytes) -> bytes:
     return blake3(b"table" + content + request.SerializeToString(deterministic=True)).digest()
 
 
+def sealed_digest(header: audit.AuditSealedHeader, models: Iterable[bytes]) -> bytes:
+    """Stand for everything that a request about models asks that are handed over: the files, whatever they score."""
+    content = b"".join(blake3(model).digest() for model in models)
+    return blake3(b"sealed" + content + header.SerializeToString(deterministic=True)).digest()
+
+
 def by_group_digest(
     header: groups.ByGroupHeader,
     terms: groups.GetGroupTermsResponse,

@@ -29,6 +29,7 @@ from compliance.deployment.policy.schema import (
     Policy,
     PolicyError,
     ReleaseSection,
+    SealedSection,
     TableSection,
 )
 from compliance.ledger.accountant import Budget, Rule
@@ -103,9 +104,10 @@ def test_the_example_is_a_policy_and_its_paths_start_from_its_folder() -> None:
 def test_every_key_is_documented() -> None:
     text = (EXAMPLE / "policy.toml").read_text() + (EXAMPLE.parent / "serving.md").read_text()
     text += (EXAMPLE.parent / "tables.md").read_text() + (EXAMPLE.parent / "law.md").read_text()
-    several = ("developers", "release", "tables", "law")
+    text += (EXAMPLE.parent / "sealed.md").read_text()
+    several = ("developers", "release", "tables", "sealed", "law")
     sections = [field.annotation for name, field in Policy.model_fields.items() if name not in several]
-    sections += [LawSection, ReleaseSection, TableSection]
+    sections += [LawSection, ReleaseSection, SealedSection, TableSection]
     for key in (*Policy.model_fields, *(key for section in sections for key in section.model_fields)):  # type: ignore[union-attr]
         assert re.search(rf"\b{key}\b", text), key
 

@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "budget", "by", "rows")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "budget", "by", "rows", "sealed")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class GetTermsResponse(_message.Message):
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
+    SEALED_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
     mechanism: str
@@ -46,7 +47,18 @@ class GetTermsResponse(_message.Message):
     budget: BudgetTerms
     by: _containers.RepeatedScalarFieldContainer[str]
     rows: RowsTerms
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., budget: _Optional[_Union[BudgetTerms, _Mapping]] = ..., by: _Optional[_Iterable[str]] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
+    sealed: SealedTerms
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., budget: _Optional[_Union[BudgetTerms, _Mapping]] = ..., by: _Optional[_Iterable[str]] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ..., sealed: _Optional[_Union[SealedTerms, _Mapping]] = ...) -> None: ...
+
+class SealedTerms(_message.Message):
+    __slots__ = ("features", "bytes_max", "seconds_max")
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_MAX_FIELD_NUMBER: _ClassVar[int]
+    features: _containers.RepeatedScalarFieldContainer[str]
+    bytes_max: int
+    seconds_max: float
+    def __init__(self, features: _Optional[_Iterable[str]] = ..., bytes_max: _Optional[int] = ..., seconds_max: _Optional[float] = ...) -> None: ...
 
 class BudgetTerms(_message.Message):
     __slots__ = ("revealed", "revealed_together", "revealed_most", "kept")
@@ -173,6 +185,38 @@ class AuditModelsRequest(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., models: _Optional[int] = ..., threshold: _Optional[float] = ..., by: _Optional[str] = ...) -> None: ...
 
 class AuditModelsResponse(_message.Message):
+    __slots__ = ("answer",)
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    answer: AuditResponse
+    def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
+
+class AuditSealedRequest(_message.Message):
+    __slots__ = ("header", "models_chunk")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    MODELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    header: AuditSealedHeader
+    models_chunk: bytes
+    def __init__(self, header: _Optional[_Union[AuditSealedHeader, _Mapping]] = ..., models_chunk: _Optional[bytes] = ...) -> None: ...
+
+class AuditSealedHeader(_message.Message):
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "sizes", "threshold", "by")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    deal_id: str
+    metric: _metric_pb2.Metric
+    epsilon: float
+    sizes: _containers.RepeatedScalarFieldContainer[int]
+    threshold: float
+    by: str
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., sizes: _Optional[_Iterable[int]] = ..., threshold: _Optional[float] = ..., by: _Optional[str] = ...) -> None: ...
+
+class AuditSealedResponse(_message.Message):
     __slots__ = ("answer",)
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     answer: AuditResponse

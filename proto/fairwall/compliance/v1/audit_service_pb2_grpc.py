@@ -56,6 +56,11 @@ class AuditServiceStub(object):
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.SerializeToString,
                 response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.FromString,
                 _registered_method=True)
+        self.AuditSealed = channel.stream_unary(
+                '/fairwall.compliance.v1.AuditService/AuditSealed',
+                request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditSealedRequest.SerializeToString,
+                response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditSealedResponse.FromString,
+                _registered_method=True)
         self.AuditTable = channel.unary_unary(
                 '/fairwall.compliance.v1.AuditService/AuditTable',
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditTableRequest.SerializeToString,
@@ -99,6 +104,15 @@ class AuditServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AuditSealed(self, request_iterator, context):
+        """One batch of queries about models that the caller hands over, as ONNX files, about rows that it does not have: a header,
+        then the models' bytes, one after the other, in chunks of about 1 MiB. Compliance scores its own rows with them, in a
+        process that knows no protected attribute, and answers as Audit does. Where the policy names no features it is refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AuditTable(self, request, context):
         """One batch of queries about people who stay in an engine, as do the predictions: the caller names a table of them, which
         the policy lets it ask about. A request id stands for the table as it was: where a row has changed, it is another request.
@@ -129,6 +143,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.AuditModels,
                     request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.FromString,
                     response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.SerializeToString,
+            ),
+            'AuditSealed': grpc.stream_unary_rpc_method_handler(
+                    servicer.AuditSealed,
+                    request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditSealedRequest.FromString,
+                    response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditSealedResponse.SerializeToString,
             ),
             'AuditTable': grpc.unary_unary_rpc_method_handler(
                     servicer.AuditTable,
@@ -246,6 +265,33 @@ class AuditService(object):
             '/fairwall.compliance.v1.AuditService/AuditModels',
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.SerializeToString,
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AuditSealed(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/fairwall.compliance.v1.AuditService/AuditSealed',
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditSealedRequest.SerializeToString,
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditSealedResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -45,6 +45,11 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_COLUMN_UNKNOWN: _ClassVar[Reason]
     REASON_TABLE_UNAVAILABLE: _ClassVar[Reason]
     REASON_TABLE_NEEDED: _ClassVar[Reason]
+    REASON_MODEL_TOO_LARGE: _ClassVar[Reason]
+    REASON_MODEL_MALFORMED: _ClassVar[Reason]
+    REASON_MODEL_OPERATOR: _ClassVar[Reason]
+    REASON_MODEL_SHAPE: _ClassVar[Reason]
+    REASON_MODEL_SLOW: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -82,6 +87,11 @@ REASON_TABLE_UNKNOWN: Reason
 REASON_COLUMN_UNKNOWN: Reason
 REASON_TABLE_UNAVAILABLE: Reason
 REASON_TABLE_NEEDED: Reason
+REASON_MODEL_TOO_LARGE: Reason
+REASON_MODEL_MALFORMED: Reason
+REASON_MODEL_OPERATOR: Reason
+REASON_MODEL_SHAPE: Reason
+REASON_MODEL_SLOW: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)
