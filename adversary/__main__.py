@@ -17,6 +17,7 @@ def main() -> None:
         from adversary.inference import play as inference
         from adversary.reveal import play as reveal
         from adversary.training import play as training
+        from adversary.wash import play as wash
         from fairwall.game.v1 import referee_service_pb2 as referee
         from fairwall.rpc.turns import choose, enter, wait_for_the_end
 
@@ -27,6 +28,7 @@ def main() -> None:
         referee.GAME_DISCLOSURE: wait_for_the_end,
         referee.GAME_GROUPS: wait_for_the_end,
         referee.GAME_TRAINING: training.play,
+        referee.GAME_WASH: wash.play,
     }
     with process.playing(config, layers) as recorder:
         process.announce("", layers)

@@ -21,6 +21,7 @@ def main() -> None:
         from developer.reveal import play as reveal
         from developer.service import ModelService, Shelf
         from developer.training import play as training
+        from developer.wash import play as wash
         from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
         from fairwall.game.v1 import referee_service_pb2 as referee
         from fairwall.rpc import server
@@ -33,6 +34,7 @@ def main() -> None:
         referee.GAME_DISCLOSURE: disclosure.play,
         referee.GAME_TRAINING: training.play,
         referee.GAME_GROUPS: groups.play,
+        referee.GAME_WASH: wash.play,
     }
     shelf = Shelf()
     with process.playing(config, layers) as recorder:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from compliance.games import audits, disclosure, groups, release, training
+from compliance.games import audits, disclosure, groups, release, training, wash
 from compliance.games.trial import Open
 from fairwall.game.v1.referee_service_pb2 import (
     GAME_DISCLOSURE,
@@ -11,6 +11,7 @@ from fairwall.game.v1.referee_service_pb2 import (
     GAME_RELEASE,
     GAME_REVEAL,
     GAME_TRAINING,
+    GAME_WASH,
     Game,
 )
 
@@ -21,4 +22,5 @@ GAMES: Mapping[Game, Open] = {
     GAME_DISCLOSURE: disclosure.open_trial,
     GAME_TRAINING: training.open_trial,
     GAME_GROUPS: groups.open_trial,
+    GAME_WASH: wash.open_trial,
 }

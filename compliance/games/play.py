@@ -69,7 +69,7 @@ def play_trials(seat: Seat, accounts: Accounts, open_trial: Open) -> None:
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None
     # Nothing is sent before the first model is asked.
     with seat.reach("developer") as connection:
-        around = Around(ModelServiceStub(connection), draws)
+        around = Around(ModelServiceStub(connection), seat.referee, draws)
         for deal, cards in deals(referee.TakeComplianceDeal, game.TakeComplianceDealRequest):
             trial = open_trial(deal, cards, around)
             accounts.replace(trial.accounts)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+import grpc
 from numpy.typing import NDArray
 
 from compliance.answers.accounts import Accounts
@@ -19,9 +20,13 @@ Cards: TypeAlias = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Around:
-    """The developer's models, which compliance may ask, and the log of the operating system's draws, if one is kept."""
+    """Whom compliance may ask: the developer's models, and the referee.
+
+    And the log of the operating system's draws, if one is kept.
+    """
 
     models: ModelServiceStub
+    referee: grpc.Channel
     draws: DrawLog | None
 
 

@@ -30,6 +30,7 @@ MODULES: Table[str | Game[Any, Any, Any]] = Table(
         "disclosure": "sim.games.disclosure",
         "training": "sim.games.training",
         "groups": "sim.games.groups",
+        "wash": "sim.games.wash",
     },
     _checked,
 )

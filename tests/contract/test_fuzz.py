@@ -60,6 +60,7 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import release_game_service_pb2 as release_game_pb2
 from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.game.v1 import training_service_pb2 as training_pb2
+from fairwall.game.v1 import wash_service_pb2 as wash_pb2
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.access import CALLERS
@@ -83,6 +84,8 @@ from sim.games.reveal.referee import RevealDealer
 from sim.games.table import TrialFailed
 from sim.games.training import deal as training_deals
 from sim.games.training.referee import TrainingDealer
+from sim.games.wash import deal as wash_deals
+from sim.games.wash.referee import WashDealer
 from sim.play.keys import mint
 from sim.transcripts.methods import METHODS
 
@@ -106,6 +109,7 @@ SERVED_IN = {
     "DisclosureService": "referee",
     "TrainingService": "referee",
     "GroupGameService": "referee",
+    "WashService": "referee",
 }
 SERVICES = tuple(SERVED_IN)
 
@@ -158,6 +162,16 @@ def groups_deal() -> Any:
         "groups": {"shares": [0.5, 0.25, 0.25], "people": PEOPLE, "epsilon": 1.0},
     }
     return groups_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
+def wash_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "wash"},
+        "data": {"source": "german", "protected": "sex", "test_size": PEOPLE, "training": 500, "sample": 300},
+        "compliance": {"mechanism": "exact"},
+        "wash": {"checks": VICTIMS, "committed": True, "knows": "given"},
+    }
+    return wash_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
 def training_deal() -> Any:
@@ -225,14 +239,14 @@ def serve_all() -> None:
     referee, revealer = Referee("run-1", "digest", game.GAME_REVEAL, laid), RevealDealer(laid)
     inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
     discloser, trainer = DisclosureDealer(table.Table()), TrainingDealer(table.Table())
-    counter = GroupsDealer(table.Table())
+    counter, washer = GroupsDealer(table.Table()), WashDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    revealers, inferrers, releasers, disclosers, trainers, counters = (
+    revealers, inferrers, releasers, disclosers, trainers, counters, washers = (
         server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
-        for dealer in (revealer, inferrer, releaser, discloser, trainer, counter)
+        for dealer in (revealer, inferrer, releaser, discloser, trainer, counter, washer)
     )
     split = attack_deal()
     handed, trained = release_deal(), training_deal()
@@ -243,6 +257,7 @@ def serve_all() -> None:
         (discloser.play, disclosure_deal()),
         (trainer.play, trained),
         (counter.play, groups_deal()),
+        (washer.play, wash_deal()),
     ]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
@@ -253,7 +268,7 @@ def serve_all() -> None:
         statisticians,
         models,
         referees,
-        *(revealers, inferrers, releasers, disclosers, trainers, counters),
+        *(revealers, inferrers, releasers, disclosers, trainers, counters, washers),
     )
     shape = {"test": len(split.test.labels), "members": split.member_rows, "trained": len(handed.labels)}
     shape["decided"] = len(trained.test.labels)
@@ -414,6 +429,18 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "SubmitGroups": [
             group_game_pb2.SubmitGroupsRequest(deal_id="deal", guess=to_message(np.zeros(PEOPLE, np.uint8)))
         ],
+        "SubmitCommitment": [wash_pb2.SubmitCommitmentRequest(deal_id="deal", commitment=bytes(32))],
+        "SubmitSighting": [wash_pb2.SubmitSightingRequest(deal_id="deal", seen=to_message(np.ones(VICTIMS, np.uint8)))],
+        "SubmitWash": [
+            wash_pb2.SubmitWashRequest(
+                deal_id="deal",
+                shown=to_message(np.ones(PEOPLE, np.uint8)),
+                deployed=to_message(np.ones(PEOPLE, np.uint8)),
+                belief=to_message(np.full(PEOPLE, 0.5)),
+                salt=bytes(32),
+            )
+        ],
+        "SubmitVerdict": [wash_pb2.SubmitVerdictRequest(deal_id="deal", contradictions=1, accused=True)],
         "SumByGroup": [
             statistics.SumByGroupRequest(
                 header=statistics.SumsHeader(request_id="r", deal_id="deal", multiplier=10.0, rows=header_of(rows))

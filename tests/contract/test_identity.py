@@ -48,6 +48,7 @@ from sim.games.release.referee import ReleaseDealer
 from sim.games.reveal.referee import RevealDealer
 from sim.games.table import Table
 from sim.games.training.referee import TrainingDealer
+from sim.games.wash.referee import WashDealer
 from sim.play.keys import mint
 
 AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"
@@ -64,7 +65,8 @@ def register_compliance(server: grpc.Server) -> None:
 def register_referees(server: grpc.Server) -> None:
     table = Table()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
-    for dealer in (RevealDealer, InferenceDealer, ReleaseDealer, DisclosureDealer, TrainingDealer, GroupsDealer):
+    dealers = (RevealDealer, InferenceDealer, ReleaseDealer, DisclosureDealer, TrainingDealer, GroupsDealer, WashDealer)
+    for dealer in dealers:
         dealer(table).register(server, lambda servicer: servicer)
 
 

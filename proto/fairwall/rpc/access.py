@@ -19,6 +19,7 @@ from fairwall.game.v1 import (
     release_game_service_pb2,
     reveal_service_pb2,
     training_service_pb2,
+    wash_service_pb2,
 )
 
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
@@ -33,6 +34,7 @@ _RELEASE_GAME = "/fairwall.game.v1.ReleaseGameService/"
 _DISCLOSURE = "/fairwall.game.v1.DisclosureService/"
 _TRAINING = "/fairwall.game.v1.TrainingService/"
 _GROUP_GAME = "/fairwall.game.v1.GroupGameService/"
+_WASH = "/fairwall.game.v1.WashService/"
 HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -50,6 +52,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         disclosure_service_pb2,
         training_service_pb2,
         group_game_service_pb2,
+        wash_service_pb2,
     )
     for service in module.DESCRIPTOR.services_by_name.values()
 )
@@ -102,5 +105,13 @@ CALLERS: dict[str, frozenset[str]] = {
     _TRAINING + "SubmitCanaries": frozenset({"adversary"}),
     _GROUP_GAME + "TakeGroupDeal": frozenset({"developer"}),
     _GROUP_GAME + "SubmitGroups": frozenset({"developer"}),
+    _WASH + "TakeWashDeal": frozenset({"developer"}),
+    _WASH + "SubmitCommitment": frozenset({"developer"}),
+    _WASH + "TakeCheckDeal": frozenset({"adversary"}),
+    _WASH + "SubmitSighting": frozenset({"adversary"}),
+    _WASH + "TakeAuditDeal": frozenset({"developer"}),
+    _WASH + "SubmitWash": frozenset({"developer"}),
+    _WASH + "TakeSightingDeal": frozenset({"compliance"}),
+    _WASH + "SubmitVerdict": frozenset({"compliance"}),
     HEALTH + "Check": PARTIES_OF_A_RUN,
 }

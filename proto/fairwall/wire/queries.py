@@ -25,6 +25,9 @@ def request_id(kind: Kind, number: int) -> str:
     return f"{kind}-{number}"
 
 
+AUDITED = "audited"
+"""The id of the request that the washing game's audit is about; what is asked under other ids is to find out more."""
+
 _TRAINED = "/trained"
 
 

@@ -26,6 +26,7 @@ class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GAME_DISCLOSURE: _ClassVar[Game]
     GAME_TRAINING: _ClassVar[Game]
     GAME_GROUPS: _ClassVar[Game]
+    GAME_WASH: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
@@ -36,6 +37,7 @@ GAME_RELEASE: Game
 GAME_DISCLOSURE: Game
 GAME_TRAINING: Game
 GAME_GROUPS: Game
+GAME_WASH: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)

@@ -1,0 +1,78 @@
+"""The washing game: a test set that is audited, and what a customer saw of the model that is deployed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.answers.accounts import Accounts
+from compliance.answers.differencing import Detector
+from compliance.games.audits import open_case, report_of
+from compliance.games.trial import Around, Cards, OpenTrial
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import wash_service_pb2 as wire
+from fairwall.game.v1.wash_service_pb2_grpc import WashServiceStub
+from fairwall.laws.washing import least
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import deals
+from fairwall.wire.commitment import opens
+from fairwall.wire.queries import AUDITED
+
+
+class _Kept(Detector):
+    """Keeps the decisions of the model that the audit is about, (people,); None before it is asked about."""
+
+    decisions: NDArray[np.uint8] | None = None
+
+    def watch(self, request_id: str, models: NDArray[np.float64]) -> None:
+        super().watch(request_id, models)
+        if request_id == AUDITED:
+            self.decisions = decided(models[0])
+
+
+def decided(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Read scores as decisions, whatever their shape."""
+    return (scores >= 0.5).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What compliance concludes: how many rows contradict the audit, whether a commitment is broken, if it accuses."""
+
+    contradictions: int
+    broken: bool
+    accused: bool
+
+
+def judge(audited: NDArray[np.uint8] | None, deal: wire.SightingDeal, seen: NDArray[Any]) -> Verdict:
+    """Compare what was audited with what was seen and committed to.
+
+    Whoever had nothing audited is taken at no word: that is a broken commitment where there had to be one.
+
+    Parameters
+    ----------
+    audited : (people,), the decisions; None if there was no audit.
+    seen : (rows,), what the customer saw of the deal's rows.
+    """
+    broken = deal.committed and (audited is None or not opens(deal.commitment, audited, deal.salt))
+    contradictions = 0 if audited is None else int((audited[list(deal.rows)] != seen).sum())
+    enough = contradictions >= least(len(deal.rows), deal.wrong, deal.alarm)
+    return Verdict(contradictions, broken, broken or enough)
+
+
+def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
+    """Open the audits of a test set; when they are over, hear the customer and judge."""
+    kept = _Kept(deal.audits.differencing)
+    case = replace(open_case(deal, deal.audits, cards, draws=around.draws), detector=kept)
+    referee = WashServiceStub(around.referee)
+
+    def report() -> game.SubmitAuditReportRequest:
+        sighting, arrays = next(deals(referee.TakeSightingDeal, wire.TakeSightingDealRequest))
+        verdict = judge(kept.decisions, sighting, arrays["seen"])
+        referee.SubmitVerdict(wire.SubmitVerdictRequest(deal_id=deal.deal_id, **vars(verdict)), timeout=CALL_SECONDS)
+        return report_of(case)
+
+    return OpenTrial(Accounts(audits={deal.deal_id: case}), report)

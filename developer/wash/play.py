@@ -1,0 +1,175 @@
+"""The developer at the table of the washing game: it learns who is who, deploys, commits if it must, and is audited."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.auditor import DealAuditor, Purse
+from developer.reveal.logistic import Logistic, fit
+from developer.reveal.play import no_query_guess
+from developer.reveal.public_predictor import log_likelihood_ratio
+from developer.reveal.strategies import STRATEGIES, Hand, Terms
+from developer.reveal.translation import plays
+from developer.service import Released, Shelf, within_reach
+from developer.wash import shown as washing
+from fairwall.client.gaps import Audits, ask
+from fairwall.game.v1 import wash_service_pb2 as wire
+from fairwall.game.v1.wash_service_pb2_grpc import WashServiceStub
+from fairwall.laws.decimals import part_of
+from fairwall.rpc.arrays import to_message
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import Seat, deals, generator
+from fairwall.wire.commitment import BYTES, commit
+from fairwall.wire.queries import AUDITED
+
+LOG = logging.getLogger(__name__)
+
+METRIC = "sp"
+
+ANSWERS = "answers"
+"""What a developer knows that asks who is who: it spends half of epsilon on that, and half on the audit itself."""
+
+_SURE = 20.0
+"""The log-odds of somebody who is known for certain."""
+
+
+def play(seat: Seat, shelf: Shelf) -> None:
+    """Play every trial of a run; the shelf gets each deal's deployed model."""
+    referee = WashServiceStub(seat.referee)
+    with seat.reach("compliance") as connection:
+        audits = Audits(connection)
+        for deal, cards in deals(referee.TakeWashDeal, wire.TakeWashDealRequest):
+            submitted = _played(referee, audits, shelf, deal, cards)
+            referee.SubmitWash(submitted, timeout=CALL_SECONDS)
+
+
+def _played(
+    referee: WashServiceStub, audits: Audits, shelf: Shelf, deal: wire.WashDeal, cards: dict[str, NDArray[Any]]
+) -> wire.SubmitWashRequest:
+    features = cards["features"].astype(np.float64, copy=False)
+    model = fit(cards["training_features"].astype(np.float64), cards["training_labels"].astype(np.uint8))
+    scores, rng = model.scores(features), generator(deal.seed)
+    belief = _believed(audits, deal, cards, scores, rng)
+    exact = math.isinf(deal.epsilon) and bool(np.isin(belief, (0, 1)).all())
+    deployed = (scores >= 0.5).astype(np.uint8)
+
+    def shown(bound: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        hand = washing.Hand(
+            deployed,
+            scores,
+            fair=_fair(model, cards["sample_features"], deal.disadvantaged_rows, features),
+            belief=belief,
+            aim=deal.tau if exact else 0.0,
+            bound=bound,
+            rng=rng,
+        )
+        return np.where(bound, deployed, washing.STRATEGIES[deal.strategy](hand))
+
+    nobody, salt, committed = np.zeros(len(features), np.bool_), b"", b""
+    decisions = shown(nobody)
+    if deal.committed:
+        salt = rng.bytes(BYTES)
+        committed = commit(decisions, salt)
+    customers: list[NDArray[np.float64]] = []
+    shelf.released.clear()
+    shelf.released[deal.deal_id] = Released(partial(_decide, model, customers.append), features.shape[1])
+    referee.SubmitCommitment(
+        wire.SubmitCommitmentRequest(deal_id=deal.deal_id, commitment=committed), timeout=CALL_SECONDS
+    )
+    next(deals(referee.TakeAuditDeal, wire.TakeAuditDealRequest))
+    if deal.evades and not deal.committed:
+        asked = {row.tobytes() for rows in customers for row in rows}
+        decisions = shown(np.array([row.tobytes() in asked for row in features]))
+    epsilon = part_of(deal.epsilon, 2) if deal.knows == ANSWERS else deal.epsilon
+    ask(audits, deal.deal_id, AUDITED, METRIC, decisions[np.newaxis], epsilon)
+    LOG.info("deal %s: %s, %d decisions shown otherwise", deal.deal_id, deal.strategy, (decisions != deployed).sum())
+    return wire.SubmitWashRequest(
+        deal_id=deal.deal_id,
+        shown=to_message(decisions),
+        deployed=to_message(deployed),
+        belief=to_message(belief),
+        salt=salt,
+    )
+
+
+def _decide(
+    model: Logistic, notice: Callable[[NDArray[np.float64]], None], features: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Decide about a customer's rows, and notice which they were."""
+    notice(features)
+    return (model.scores(within_reach(features)) >= 0.5).astype(np.float64)
+
+
+def _believed(
+    audits: Audits,
+    deal: wire.WashDeal,
+    cards: dict[str, NDArray[Any]],
+    scores: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Say how probable each person is to be disadvantaged, (n,), by what the developer knows."""
+    if deal.holds_protected:
+        return 1.0 - cards["protected"].astype(np.float64)
+    sample, rows = cards["sample_features"].astype(np.float64, copy=False), deal.disadvantaged_rows
+    llr = log_likelihood_ratio(sample, rows, cards["features"].astype(np.float64, copy=False))
+    odds = llr + math.log(rows / (len(sample) - rows))
+    if deal.knows == ANSWERS:
+        told = _told(audits, deal, scores, llr, rng)
+        if np.isinf(told).all():
+            return (told > 0).astype(np.float64)
+        odds = odds + np.clip(told, -_SURE, _SURE)
+    return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+def _told(
+    audits: Audits, deal: wire.WashDeal, scores: NDArray[np.float64], llr: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Attack the audit, and say what answers alone tell of each person: log-odds of being disadvantaged, (n,)."""
+    n, epsilon, best = len(scores), part_of(deal.epsilon, 2), STRATEGIES["best"]
+    (play,) = plays(METRIC, np.zeros(n, np.uint8))
+    purse = Purse(epsilon, deal.mechanism, n + best.size_queries)
+
+    def send(request_id: str, predictions: NDArray[np.float64], spent: float) -> NDArray[np.float64]:
+        return ask(audits, deal.deal_id, request_id, METRIC, predictions, spent).gaps
+
+    found = best.play(
+        Hand(
+            people=n,
+            base=lambda: scores,
+            prior=lambda: no_query_guess(scores),
+            auditor=DealAuditor(send, purse, play, None, lambda: scores),
+            rng=rng,
+            queries=n,
+            perturbation=1.0,
+            terms=Terms(METRIC, deal.mechanism, epsilon, deal.batch_delta),
+            llr=lambda: llr,
+        )
+    )
+    if found.confidence is None:
+        return np.where(found.guess == 0, math.inf, -math.inf)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(found.confidence) - np.log1p(-found.confidence))
+
+
+def _fair(
+    model: Logistic, sample: NDArray[Any], disadvantaged_rows: int, features: NDArray[np.float64]
+) -> NDArray[np.uint8]:
+    """Decide as the deployed model would if it made up for features that tell the groups apart.
+
+    To its log-odds comes c times the log-likelihood ratio of being disadvantaged, by the c of a grid for which the gap
+    on the public sample is nearest to 0.
+    """
+    sample = sample.astype(np.float64, copy=False)
+    told = (np.arange(len(sample)) < disadvantaged_rows).astype(np.float64)
+    ratios = [log_likelihood_ratio(sample, disadvantaged_rows, rows) for rows in (sample, features)]
+    odds = [model.log_odds(rows) for rows in (sample, features)]
+    grid = np.linspace(-1.0, 3.0, 401)
+    gaps = np.abs(washing.gap((odds[0] + grid[:, None] * ratios[0] > 0).astype(np.float64), told))
+    return np.asarray(odds[1] + grid[int(np.argmin(gaps))] * ratios[1] > 0, np.uint8)

@@ -1,0 +1,118 @@
+"""Deals of the washing game: rows that are audited, and which of them a customer asks about.
+
+Training rows and the public sample are the same in every trial; a trial draws its audited rows from the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.people import LeftOut
+from sim import datasets
+from sim.datasets import Rows
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
+from sim.games.wash.scenario import WashScenario
+from sim.scenarios.sweep import Cell
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Rows that the developer has besides the audited ones.
+
+    Attributes
+    ----------
+    training_features, training_labels : (rows, d) and (rows,), to train on, without groups.
+    sample_features : (rows, d), a public sample, the disadvantaged first.
+    disadvantaged : how many those are.
+    """
+
+    training_features: NDArray[np.float64]
+    training_labels: NDArray[np.uint8]
+    sample_features: NDArray[np.float64]
+    disadvantaged: int
+
+
+@dataclass(frozen=True, eq=False)
+class WashDeal:
+    """One trial's cards.
+
+    Attributes
+    ----------
+    features : (n, d), of the audited rows.
+    checked : (k,), which of them the customer asks about, by number.
+    seeds : of the developer and the adversary.
+    """
+
+    deal_id: str
+    scenario: WashScenario
+    compliance: ComplianceCards = field(repr=False)
+    features: NDArray[np.float64]
+    known: Known
+    checked: NDArray[np.intp]
+    seeds: dict[str, bytes] = field(repr=False)
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def disadvantaged(self) -> NDArray[np.float64]:
+        """Who is disadvantaged, 1.0 or 0.0: (n,)."""
+        return np.asarray(1.0 - self.compliance.protected, np.float64)
+
+
+def deal(cell: Cell[WashScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> WashDeal:
+    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
+
+    Raises
+    ------
+    DealError
+        If the table has too few rows, or one group or one label alone was drawn.
+    DataError
+        If the table cannot be loaded.
+    """
+    scenario, data = cell.scenario, cell.scenario.data
+    seed = scenario.scenario.seed + trial
+    table, known, rest = _split(data.source, data.drop, tuple(data.roles.items()), data.training, data.sample)
+    if data.test_size > len(rest):
+        raise DealError(
+            f"data.test_size: {data.test_size} people wanted, {len(rest)} of {table.name} are left by "
+            f"data.training = {data.training} and data.sample = {data.sample}"
+        )
+    rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
+    rows = rng.choice(rest, data.test_size, replace=False)
+    groups = table.protected[rows]
+    if groups.min() == groups.max():
+        raise DealError(f"data.test_size: all {data.test_size} people are of one group; draw more")
+    return WashDeal(
+        deal_id=deal_id,
+        scenario=scenario,
+        compliance=ComplianceCards(table.labels[rows], groups, party_seed(secret, seed, "compliance")),
+        features=table.encoded[rows],
+        known=known,
+        checked=np.sort(rng.choice(data.test_size, scenario.wash.checks, replace=False)),
+        seeds={party: party_seed(secret, seed, party) for party in ("developer", "adversary")},
+        left_out=table.left_out,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _split(
+    source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...], training: int, sample: int
+) -> tuple[Rows, Known, NDArray[np.intp]]:
+    table = datasets.load(source, drop=drop, include_protected=False, **dict(roles))
+    if training + sample >= len(table.labels):
+        raise DealError(
+            f"data.training: {training} rows, and data.sample's {sample}, leave none of {len(table.labels)} to audit"
+        )
+    order = np.random.default_rng(0).permutation(len(table.labels))
+    trained, public, rest = np.split(order, [training, training + sample])
+    public = public[np.argsort(table.protected[public], kind="stable")]
+    disadvantaged = int((table.protected[public] == 0).sum())
+    if not 0 < disadvantaged < sample:
+        raise DealError(f"data.sample: all {sample} people are of one group; draw more")
+    labels = table.labels[trained].astype(np.uint8)
+    if labels.min() == labels.max():
+        raise DealError(f"data.training: all {training} rows have one label; draw more")
+    return table, Known(table.encoded[trained], labels, table.encoded[public], disadvantaged), np.sort(rest)

@@ -1,0 +1,87 @@
+"""The line of a trial of the washing game, and what a cell's lines come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from developer.wash.shown import flips_to_pass, gap, order
+from fairwall.laws.washing import detection, least
+from fairwall.wire.queries import AUDITED
+from sim.games.game import Line
+from sim.games.wash.deal import WashDeal
+from sim.games.wash.outcome import WashOutcome
+from sim.games.wash.scenario import DEPLOYED_OVER, WashScenario
+from sim.scenarios.scenario import plain
+from sim.scenarios.sweep import Cell
+
+_ASKED = ("strategy", "knows", "checks", "committed", "evades", "wrong")
+
+
+def record(_cell: Cell[WashScenario], _trial: int, dealt: WashDeal, outcome: WashOutcome) -> list[Line]:
+    """Score a trial, and write it down.
+
+    ``deployed_gap`` and ``shown_gap`` are exact, ``audited_gap`` is what compliance answered; the audit is ``passed``
+    where that is at most tau in absolute value, and the trial ``won`` if the deployed gap is at least `DEPLOYED_OVER`
+    above tau, too, and nobody ``accused``. ``flips`` are the rows that were shown otherwise than deployed;
+    ``contradictions`` were noticed, rightly or wrongly. ``detection`` is how probable the law holds an accusation of so
+    many flips, in percent, where rows are drawn afterwards. ``flips_to_pass`` is how many of the people whom the
+    developer would flip first bring the exact gap down to tau; null if none do. ``learned`` is the balanced accuracy,
+    in percent, of taking for disadvantaged those who are believed to be most, as many as there are.
+    """
+    asked, truly = dealt.scenario.wash, dealt.disadvantaged
+    deployed, shown = outcome.deployed, outcome.shown
+    (audited,) = (float(one.released[0]) for one in outcome.report.audits if one.request_id == AUDITED)
+    deployed_gap, shown_gap = float(gap(deployed, truly)), float(gap(shown, truly))
+    flips, verdict = int((deployed != shown).sum()), outcome.verdict
+    passed = abs(audited) <= asked.tau
+    cheated = abs(deployed_gap) >= asked.tau + DEPLOYED_OVER
+    taken = np.zeros(len(truly), np.bool_)
+    taken[np.argsort(-outcome.belief, kind="stable")[: int(truly.sum())]] = True
+    rights = [float((taken == truly)[truly == group].mean()) for group in (0, 1)]
+    from_on = least(asked.checks, asked.wrong, asked.alarm)
+    return [
+        {
+            **{key: getattr(asked, key) for key in _ASKED},
+            "epsilon": plain(dealt.scenario.epsilon),
+            "people": len(truly),
+            "tau": asked.tau,
+            "deployed_gap": deployed_gap,
+            "shown_gap": shown_gap,
+            "audited_gap": audited,
+            "flips": flips,
+            "flips_to_pass": flips_to_pass(deployed, order(deployed, outcome.belief), truly, asked.tau),
+            "learned": 50.0 * sum(rights),
+            "passed": passed,
+            "contradictions": verdict.contradictions,
+            "broken": verdict.broken,
+            "accused": verdict.accused,
+            "detection": 100.0 * detection(len(truly), flips, asked.checks, asked.wrong, from_on),
+            "won": passed and cheated and not verdict.accused,
+            "epsilon_spent": plain(outcome.report.epsilon_spent),
+        }
+    ]
+
+
+MEANS = ("deployed_gap", "shown_gap", "flips", "learned", "detection")
+SHARES = ("passed", "accused", "won")
+
+
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
+    """Sum up a cell.
+
+    Of numbers the mean, and the standard deviation as ``<name>_sd``, None for one trial; of what was so or not, in how
+    many percent of trials. ``flips_to_pass`` is the median, where never is more than any number; null if never is.
+    """
+    numbers = [math.inf if line["flips_to_pass"] is None else line["flips_to_pass"] for line in lines]
+    median = float(np.median(numbers)) if math.isfinite(sorted(numbers)[len(numbers) // 2]) else None
+    found: dict[str, Any] = {"flips_to_pass": median}
+    for key, unit in (*((key, 1.0) for key in MEANS), *((key, 100.0) for key in SHARES)):
+        values = [unit * line[key] for line in lines]
+        found[key] = float(np.mean(values))
+        found[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    same = ("people", "tau", "epsilon", *_ASKED)
+    return {**swept, "trials": len(lines), **{key: lines[0][key] for key in same}, **found}

@@ -1,0 +1,93 @@
+"""What is measured in a run of the washing game, column by column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sim.games.game import Line
+from sim.report.cells import Swept
+from sim.report.columns import Measure, Sheet, mean_of
+from sim.report.estimates import PERCENT
+from sim.scenarios.sweep import Sweep
+
+CHECKED = ("wash.checks", "wash.committed", "wash.evades", "wash.wrong", "wash.alarm")
+"""The keys that say how the developer is checked, and how it answers that."""
+
+_NUMBER = (0.0, math.inf)
+
+WON: Measure[Line] = Measure(
+    "won",
+    unit="%",
+    of=mean_of("won", PERCENT),
+    digits=0,
+    short="won",
+    main=True,
+    scale=(0.0, 1.0),
+    about="trials in which the audit is passed, the deployed gap is 0.05 above tau or more, and nobody accuses",
+)
+COLUMNS: tuple[Measure[Line], ...] = (
+    Measure("trials"),
+    Measure(
+        "flips_to_pass",
+        "flips to pass",
+        digits=0,
+        short="to\npass",
+        about="how many of the flips that the developer holds best bring the exact gap to tau: the median",
+    ),
+    Measure(
+        "flips",
+        "shown otherwise",
+        of=mean_of("flips", _NUMBER),
+        digits=0,
+        short="flips",
+        bare=True,
+        about="rows that are shown otherwise than deployed",
+    ),
+    Measure(
+        "passed",
+        unit="%",
+        of=mean_of("passed", PERCENT),
+        digits=0,
+        short="pass",
+        bare=True,
+        about="trials in which the audit is passed",
+    ),
+    Measure(
+        "accused",
+        unit="%",
+        of=mean_of("accused", PERCENT),
+        digits=0,
+        short="accused",
+        bare=True,
+        about="trials in which compliance accuses",
+    ),
+    Measure(
+        "detection",
+        "accused by the law",
+        unit="%",
+        digits=0,
+        short="law",
+        about="how many it would accuse of as many flips if rows were drawn after them",
+        when=lambda cells: any(cell["checks"] for cell in cells),
+    ),
+    WON,
+    Measure("learned", unit="%", digits=0, about="balanced accuracy of what the developer believes of groups"),
+    Measure("deployed_gap", "deployed gap", digits=3, about="of the deployed model, exact"),
+    Measure("shown_gap", "shown gap", digits=3, about="of the model that was audited, exact"),
+)
+
+
+def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
+    """Lay out what was measured, a row a cell."""
+    return [Sheet("wash", "Who gets away with it", Swept(sweep.scenario.axes), summary, COLUMNS)]
+
+
+def way_of(swept: Swept, cell: Line) -> str:
+    """Name how a cell's developer washes."""
+    return swept.name(cell, CHECKED) or f"{cell['strategy']}, {cell['knows']}"
+
+
+def check_of(swept: Swept, cell: Line) -> str:
+    """Name how a cell's developer is checked."""
+    return swept.name(cell, set(swept.axes) - set(CHECKED)) or f"{cell['checks']} checks"
