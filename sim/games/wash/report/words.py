@@ -25,8 +25,8 @@ _ASSUMPTIONS: tuple[Term, ...] = (
     (
         "What is checked",
         "A customer asks the deployed model about audited rows drawn at random, and tells compliance what it saw. "
-        "That is compared with what was audited. Of f rows in n that are shown otherwise, k checks hit one with probability "
-        "1 − C(n − f, k) / C(n, k), if they are drawn after the f are settled.",
+        "That is compared with what was audited. Of f rows in n that are shown otherwise, k checks hit one with "
+        "probability 1 − C(n − f, k) / C(n, k), if they are drawn after the f are settled.",
     ),
     (
         "What is not",

@@ -1,0 +1,273 @@
+"""The washing game through real processes: who gets away, twins that cheat, and what cannot be played."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from fairwall.game.v1 import wash_service_pb2 as wire
+from fairwall.rpc.arrays import to_message
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.commitment import commit
+from fairwall.wire.v1 import error_pb2
+from sim.games import lay_out, read, table
+from sim.games.cards import DealError
+from sim.games.wash.deal import deal
+from sim.games.wash.referee import WashDealer, _WashTrial
+from sim.replay import playing
+from sim.replay.recorded import open_run
+from sim.scenarios.sweep import ScenarioError
+from sim.verify.check import verify
+from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
+from tests.printed import terminal
+
+__all__ = ["twins"]
+
+TOY = """
+[scenario]
+name = "toy"
+game = "wash"
+seed = 4
+trials = 1
+[data]
+source = "compas"
+protected = "race"
+test_size = 100
+training = 300
+sample = 300
+[compliance]
+mechanism = "exact"
+[wash]
+strategy = "group-thresholds"
+knows = "given"
+checks = 40
+"""
+SWEPT = (
+    TOY
+    + """
+[[sweep]]
+"wash.strategy" = ["honest", "majority"]
+"wash.knows" = ["features"]
+"wash.committed" = [true]
+"wash.evades" = [false]
+"wash.wrong" = [0, 0.1]
+[[sweep]]
+"wash.strategy" = ["flips"]
+"wash.knows" = ["answers"]
+"wash.committed" = [true, false]
+"wash.evades" = [false, true]
+"wash.wrong" = [0]
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return played(tmp_path_factory.mktemp("wash"), SWEPT)
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
+
+
+def test_who_is_bound_is_caught_and_who_is_not_evades(toy: Path) -> None:
+    lines = {(one["strategy"], one["committed"], one["evades"], one["wrong"]): one for one in lines_of(toy)}
+    assert len(lines) == 8
+    for wrong in (0, 0.1):
+        honest, majority = (lines[name, True, False, wrong] for name in ("honest", "majority"))
+        assert (honest["flips"], honest["accused"], honest["won"]) == (0, False, False)
+        assert (majority["passed"], majority["shown_gap"]) == (True, 0)
+        assert majority["accused"] or wrong, "few report wrongly, and so may few contradictions mean nothing"
+        assert (honest["contradictions"] > 0) == (wrong > 0)
+    free, bound = (lines["flips", committed, True, 0] for committed in (False, True))
+    assert free["flips"] > 0
+    assert (free["contradictions"], free["accused"]) == (0, False)
+    assert bound == {
+        **lines["flips", True, False, 0],
+        **{key: bound[key] for key in ("seconds", "evades", "wash.evades", "trial") if key in bound},
+    }
+    for line in lines.values():
+        assert line["learned"] == (100 if line["strategy"] == "flips" else pytest.approx(line["learned"]))
+        assert not line["broken"]
+        assert line["accused"] == (line["contradictions"] > 0) or line["wrong"]
+
+
+@pytest.mark.check
+def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
+    found = verify(toy)
+    assert not found.findings
+    assert not [note for note in found.notes if note.startswith("not checked")]
+    again = playing.again(open_run(toy))
+    assert (again.difference, again.trials) == (None, 8)
+    alone = playing.again(open_run(played(toy.parent, TOY)))
+    assert (alone.difference, alone.trials) == (None, 1)
+
+
+def test_the_report_shows_who_gets_away(toy: Path) -> None:
+    page = (toy / "report.html").read_text()
+    for words in ("Who passes, who is accused, and who gets away", "An honest developer was accused in no trial."):
+        assert words in page
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as printed:
+        cells = json.loads((toy / "result.json").read_text())["summary"]
+        console.print(terminal(read(str(toy / "scenario.toml")), [], cells))
+    assert max(map(len, printed.get().splitlines())) <= 80
+
+
+# Twins.
+
+CHANGES_ITS_MIND = """
+import developer.wash.play as player
+honest = player.commit
+player.commit = lambda decisions, salt: honest(1 - decisions, salt)
+"""
+SHOWS_OTHERWISE = submitting(
+    "SubmitWash", "request.shown.data = request.deployed.data", "developer.wash.play", "WashService"
+)
+LOOKS_AWAY = submitting("SubmitVerdict", "request.accused = False", "compliance.games.wash", "WashService")
+MISREPORTS = submitting(
+    "SubmitSighting", "request.seen.data = bytes(len(request.seen.data))", "adversary.wash.play", "WashService"
+)
+
+
+def test_who_shows_other_than_it_committed_to_is_accused(tmp_path: Path, twins: Twins) -> None:
+    twins({"developer": CHANGES_ITS_MIND})
+    honest = TOY.replace('"group-thresholds"\nknows = "given"', '"honest"\ncommitted = true')
+    (line,) = lines_of(played(tmp_path, honest))
+    assert (line["flips"], line["contradictions"], line["broken"], line["accused"]) == (0, 0, True, True)
+
+
+@pytest.mark.check
+def test_parties_that_cheat_are_named(tmp_path: Path, twins: Twins) -> None:
+    twins({"compliance": LOOKS_AWAY, "developer": SHOWS_OTHERWISE, "adversary": MISREPORTS})
+    texts = reported(verify(played(tmp_path, TOY)))
+    for text in ("developer reports: shown", "compliance concludes: accused", "adversary reports: seen"):
+        assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
+
+
+# The referee.
+
+
+def dealer(monkeypatch: pytest.MonkeyPatch, **asked: Any) -> tuple[WashDealer, _WashTrial]:
+    """A dealer with one deal on its table, which compliance serves."""
+    monkeypatch.setattr(table, "_WAIT_SECONDS", 0.05)
+    values = {
+        "scenario": {"name": "one", "game": "wash"},
+        "data": {"source": "german", "protected": "sex", "test_size": 40, "training": 300, "sample": 300},
+        "compliance": {"mechanism": "exact"},
+        "wash": {"checks": 10, "committed": True, **asked},
+    }
+    laid = table.Table()
+    trial = _WashTrial(deal(lay_out(values, "one").cells[0], 0, "deal"), served=True)
+    threading.Thread(target=lambda: laid.play(trial, 60.0), daemon=True).start()
+    while laid._trial is None:
+        laid.wait(lambda: laid._trial is not None)
+    return WashDealer(laid), trial
+
+
+def refused(call: Callable[..., Any], request: Any) -> int:
+    with pytest.raises(Refusal) as found:
+        call(request, None)
+    return found.value.reason
+
+
+def test_rows_are_drawn_for_who_has_committed_and_a_commitment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    wash, trial = dealer(monkeypatch)
+    decisions, salt = np.ones(40, np.uint8), bytes(32)
+    own, other = (commit(each, salt) for each in (decisions, 1 - decisions))
+    seen = wire.SubmitSightingRequest(deal_id="deal", seen=to_message(np.ones(10, np.uint8)))
+    (nothing,) = wash.TakeCheckDeal(wire.TakeCheckDealRequest(), None)
+    assert nothing.WhichOneof("part") == "turn"
+    assert refused(wash.SubmitSighting, seen) == error_pb2.REASON_OUT_OF_TURN
+    for wrong in (b"", own[:-1], own + b"0"):
+        request = wire.SubmitCommitmentRequest(deal_id="deal", commitment=wrong)
+        assert refused(wash.SubmitCommitment, request) == error_pb2.REASON_SUBMISSION_INVALID
+    wash.SubmitCommitment(wire.SubmitCommitmentRequest(deal_id="deal", commitment=own), None)
+    wash.SubmitCommitment(wire.SubmitCommitmentRequest(deal_id="deal", commitment=own), None)
+    changed = wire.SubmitCommitmentRequest(deal_id="deal", commitment=other)
+    assert refused(wash.SubmitCommitment, changed) == error_pb2.REASON_OUT_OF_TURN
+    assert trial.commitment == own
+    dealt, *_ = wash.TakeCheckDeal(wire.TakeCheckDealRequest(), None)
+    assert list(dealt.deal.features.shape) == [10, trial.deal.features.shape[1]]
+
+
+def test_nobody_acts_before_its_turn_or_submits_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    wash, trial = dealer(monkeypatch, committed=False)
+    array, belief = to_message(np.ones(40, np.uint8)), to_message(np.full(40, 0.5))
+    request = wire.SubmitWashRequest(deal_id="deal", shown=array, deployed=array, belief=belief)
+    wash.SubmitCommitment(wire.SubmitCommitmentRequest(deal_id="deal"), None)
+    assert refused(wash.SubmitWash, request) == error_pb2.REASON_OUT_OF_TURN
+    (nothing,) = wash.TakeAuditDeal(wire.TakeAuditDealRequest(), None)
+    assert nothing.WhichOneof("part") == "turn"
+    for bad in (np.ones(9, np.uint8), np.full(10, 2, np.uint8)):
+        message = wire.SubmitSightingRequest(deal_id="deal", seen=to_message(bad))
+        assert refused(wash.SubmitSighting, message) == error_pb2.REASON_SUBMISSION_INVALID
+    seen = wire.SubmitSightingRequest(deal_id="deal", seen=to_message(np.ones(10, np.uint8)))
+    wash.SubmitSighting(seen, None)
+    seen.seen.CopyFrom(to_message(np.zeros(10, np.uint8)))
+    assert refused(wash.SubmitSighting, seen) == error_pb2.REASON_OUT_OF_TURN
+    verdict = wire.SubmitVerdictRequest(deal_id="deal", contradictions=11)
+    assert refused(wash.SubmitVerdict, verdict) == error_pb2.REASON_OUT_OF_TURN
+    for bad in (np.full(40, 1.5), np.full(39, 0.5), np.full(40, np.nan)):
+        request.belief.CopyFrom(to_message(bad))
+        assert refused(wash.SubmitWash, request) == error_pb2.REASON_SUBMISSION_INVALID
+    request.belief.CopyFrom(belief)
+    wash.SubmitWash(request, None)
+    assert refused(wash.SubmitVerdict, verdict) == error_pb2.REASON_SUBMISSION_INVALID
+    assert trial.missing == "compliance"
+
+
+# What cannot be played.
+
+
+@pytest.mark.parametrize(
+    ("section", "asked", "words"),
+    [
+        ("wash", {"checks": 101}, "wash.checks: 101 of 100 audited rows"),
+        ("wash", {"checks": -1}, "wash.checks: "),
+        ("wash", {"checks": 0, "evades": True}, "wash.evades: no customer asks; set wash.checks"),
+        ("wash", {"checks": 0, "wrong": 0.1}, "wash.wrong: no customer reports anything"),
+        ("wash", {"wrong": 0.5}, "wash.wrong: "),
+        ("wash", {"tau": 0}, "wash.tau: "),
+        ("wash", {"alarm": 0}, "wash.alarm: "),
+        ("wash", {"strategy": "flip"}, "wash.strategy: must be one of honest, majority, swap, flips"),
+        ("wash", {"strategy": "majority", "knows": "given"}, "wash.knows: strategy majority looks at nobody's group"),
+        ("compliance", {"metric": "eo"}, "compliance.metric: the washing game audits sp, not eo"),
+        ("compliance", {"mechanism": "pass-fail"}, "compliance.mechanism: pass-fail has a threshold of its own"),
+        ("compliance", {"epsilon": 1.0}, "compliance.epsilon: mechanism exact adds no noise"),
+        ("data", {"source": "synthetic"}, "data.source: synthetic people have no features"),
+        ("data", {"test_size": 9}, "data.test_size: "),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_line(section: str, asked: dict[str, Any], words: str) -> None:
+    values = {
+        "data": {"source": "german", "protected": "sex", "test_size": 100},
+        "compliance": {"mechanism": "exact"},
+        "wash": {"checks": 40},
+    }
+    values[section] |= asked
+    with pytest.raises(ScenarioError, match=words) as found:
+        lay_out({"scenario": {"name": "bad", "game": "wash"}, **values}, "bad.toml")
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"test_size": 401}, "data.test_size: 401 people wanted, 400 of german are left"),
+        ({"training": 700}, "data.training: 700 rows, and data.sample's 300, leave none of 1000 to audit"),
+    ],
+)
+def test_people_that_cannot_be_dealt_are_one_line(asked: dict[str, Any], words: str) -> None:
+    data = {"source": "german", "protected": "sex", "test_size": 100, "training": 300, "sample": 300, **asked}
+    values = {"scenario": {"name": "few", "game": "wash"}, "data": data, "compliance": {"mechanism": "exact"}}
+    with pytest.raises(DealError, match=words):
+        deal(lay_out(values, "few").cells[0], 0, "deal")
