@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from developer.reveal.auditor import DealAuditor, Purse
 from developer.reveal.logistic import Logistic, fit
 from developer.reveal.play import no_query_guess
-from developer.reveal.public_predictor import log_likelihood_ratio
 from developer.reveal.strategies import STRATEGIES, Hand, Terms
 from developer.reveal.translation import plays
 from developer.service import Released, Shelf, within_reach
@@ -40,6 +40,37 @@ _SURE = 20.0
 """The log-odds of somebody who is known for certain."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Proxy:
+    """What features tell of groups: the public sample, (rows, d), who is disadvantaged in it, (rows,), and a fit."""
+
+    sample: NDArray[np.float64]
+    disadvantaged: NDArray[np.float64]
+    predictor: Logistic
+
+    @classmethod
+    def of(cls, sample: NDArray[np.float64], disadvantaged_rows: int) -> _Proxy:
+        """Fit the groups of a sample, the disadvantaged first."""
+        disadvantaged = (np.arange(len(sample)) < disadvantaged_rows).astype(np.float64)
+        return cls(sample, disadvantaged, fit(sample, disadvantaged))
+
+    def log_odds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the log-odds of being disadvantaged, (n,)."""
+        return self.predictor.log_odds(features)
+
+    def fair(self, model: Logistic, features: NDArray[np.float64]) -> NDArray[np.uint8]:
+        """Decide as a model would that made up for features that tell the groups apart, (n,).
+
+        To its log-odds comes c times what these are above the sample's usual odds of being disadvantaged, by the c of a
+        grid for which the gap on the sample is nearest to 0.
+        """
+        usual = float(np.log(self.disadvantaged.sum() / (1 - self.disadvantaged).sum()))
+        grid, told = np.linspace(-1.0, 3.0, 401), self.log_odds(self.sample) - usual
+        decided = model.log_odds(self.sample) + grid[:, None] * told > 0
+        best = grid[int(np.argmin(np.abs(washing.gap(decided.astype(np.float64), self.disadvantaged))))]
+        return np.asarray(model.log_odds(features) + best * (self.log_odds(features) - usual) > 0, np.uint8)
+
+
 def play(seat: Seat, shelf: Shelf) -> None:
     """Play every trial of a run; the shelf gets each deal's deployed model."""
     referee = WashServiceStub(seat.referee)
@@ -56,7 +87,8 @@ def _played(
     features = cards["features"].astype(np.float64, copy=False)
     model = fit(cards["training_features"].astype(np.float64), cards["training_labels"].astype(np.uint8))
     scores, rng = model.scores(features), generator(deal.seed)
-    belief = _believed(audits, deal, cards, scores, rng)
+    proxy = _Proxy.of(cards["sample_features"].astype(np.float64, copy=False), deal.disadvantaged_rows)
+    belief = _believed(audits, deal, cards, scores, proxy.log_odds(features), rng)
     exact = math.isinf(deal.epsilon) and bool(np.isin(belief, (0, 1)).all())
     deployed = (scores >= 0.5).astype(np.uint8)
 
@@ -64,7 +96,7 @@ def _played(
         hand = washing.Hand(
             deployed,
             scores,
-            fair=_fair(model, cards["sample_features"], deal.disadvantaged_rows, features),
+            fair=lambda: proxy.fair(model, features),
             belief=belief,
             aim=deal.tau if exact else 0.0,
             bound=bound,
@@ -112,16 +144,16 @@ def _believed(
     deal: wire.WashDeal,
     cards: dict[str, NDArray[Any]],
     scores: NDArray[np.float64],
+    odds: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Say how probable each person is to be disadvantaged, (n,), by what the developer knows."""
     if deal.holds_protected:
         return 1.0 - cards["protected"].astype(np.float64)
-    sample, rows = cards["sample_features"].astype(np.float64, copy=False), deal.disadvantaged_rows
-    llr = log_likelihood_ratio(sample, rows, cards["features"].astype(np.float64, copy=False))
-    odds = llr + math.log(rows / (len(sample) - rows))
     if deal.knows == ANSWERS:
-        told = _told(audits, deal, scores, llr, rng)
+        rows = deal.disadvantaged_rows
+        usual = math.log(rows / (deal.sample_features.shape[0] - rows))
+        told = _told(audits, deal, scores, odds - usual, rng)
         if np.isinf(told).all():
             return (told > 0).astype(np.float64)
         odds = odds + np.clip(told, -_SURE, _SURE)
@@ -156,20 +188,3 @@ def _told(
         return np.where(found.guess == 0, math.inf, -math.inf)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(found.confidence) - np.log1p(-found.confidence))
-
-
-def _fair(
-    model: Logistic, sample: NDArray[Any], disadvantaged_rows: int, features: NDArray[np.float64]
-) -> NDArray[np.uint8]:
-    """Decide as the deployed model would if it made up for features that tell the groups apart.
-
-    To its log-odds comes c times the log-likelihood ratio of being disadvantaged, by the c of a grid for which the gap
-    on the public sample is nearest to 0.
-    """
-    sample = sample.astype(np.float64, copy=False)
-    told = (np.arange(len(sample)) < disadvantaged_rows).astype(np.float64)
-    ratios = [log_likelihood_ratio(sample, disadvantaged_rows, rows) for rows in (sample, features)]
-    odds = [model.log_odds(rows) for rows in (sample, features)]
-    grid = np.linspace(-1.0, 3.0, 401)
-    gaps = np.abs(washing.gap((odds[0] + grid[:, None] * ratios[0] > 0).astype(np.float64), told))
-    return np.asarray(odds[1] + grid[int(np.argmin(gaps))] * ratios[1] > 0, np.uint8)

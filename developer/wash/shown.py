@@ -30,7 +30,7 @@ class Hand:
     Attributes
     ----------
     deployed, scores : (n,), the decisions of the deployed model and the scores behind them, in [0, 1].
-    fair : (n,), what a model decides that is fair on the public sample.
+    fair : what a model decides that is fair on the public sample, (n,).
     belief : (n,), how probable each person is to be disadvantaged.
     aim : the absolute gap to come down to, as it is believed to be.
     bound : (n,), whose decisions cannot be flipped.
@@ -39,7 +39,7 @@ class Hand:
 
     deployed: Decisions
     scores: NDArray[np.float64]
-    fair: Decisions
+    fair: Callable[[], Decisions]
     belief: Belief
     aim: float
     bound: NDArray[np.bool_]
@@ -55,16 +55,19 @@ class Hand:
 
 def gap(decisions: NDArray[Any], belief: Belief) -> NDArray[np.float64]:
     """Give the believed gap, advantaged minus disadvantaged, of decisions (..., n); 0 where nobody is in a group."""
-    rates = [decisions @ part / max(part.sum(), 1e-12) for part in (1 - belief, belief)]
-    return np.asarray(rates[0] - rates[1])
+    return np.asarray(decisions @ _weights(belief))
+
+
+def _weights(belief: Belief) -> NDArray[np.float64]:
+    """Give what each acceptance adds to the believed gap, (n,)."""
+    advantaged, disadvantaged = (part / max(part.sum(), 1e-12) for part in (1 - belief, belief))
+    return np.asarray(advantaged - disadvantaged)
 
 
 def order(deployed: Decisions, belief: Belief) -> NDArray[np.intp]:
     """Give the people, (n,), in the order in which flipping their decision lessens the believed gap."""
-    sizes = [max(part.sum(), 1e-12) for part in (1 - belief, belief)]
-    accepted = (1 - belief) / sizes[0] - belief / sizes[1]  # what one acceptance more adds to the gap
-    moves = np.where(deployed == 1, -accepted, accepted) * np.where(gap(deployed, belief) >= 0, 1.0, -1.0)
-    return np.argsort(moves, kind="stable")
+    moves = np.where(deployed == 1, -1.0, 1.0) * _weights(belief)
+    return np.argsort(moves if gap(deployed, belief) >= 0 else -moves, kind="stable")
 
 
 def flipped(deployed: Decisions, people: NDArray[np.intp]) -> Decisions:
@@ -76,16 +79,15 @@ def flipped(deployed: Decisions, people: NDArray[np.intp]) -> Decisions:
 
 def flips_to_pass(deployed: Decisions, people: NDArray[np.intp], belief: Belief, tau: float) -> int | None:
     """Count how many people, in their order, are flipped until the absolute gap is at most tau; None if it never is."""
-    moves = np.zeros(len(people) + 1)
-    signs = np.where(deployed[people] == 1, -1.0, 1.0)
-    sizes = [max(part.sum(), 1e-12) for part in (1 - belief, belief)]
-    moves[1:] = np.cumsum(signs * ((1 - belief) / sizes[0] - belief / sizes[1])[people])
-    within = np.abs(gap(deployed, belief) + moves) <= tau + _ROUNDING
+    within = _path(deployed, people, belief) <= tau
     return int(np.argmax(within)) if within.any() else None
 
 
-_ROUNDING = 1e-12
-"""By so little sums that are added up in another order differ."""
+def _path(deployed: Decisions, people: NDArray[np.intp], belief: Belief) -> NDArray[np.float64]:
+    """Give the absolute gap after each number of flips, from none on, but for what sums in another order differ by."""
+    moves = np.where(deployed == 1, -1.0, 1.0) * _weights(belief)
+    path: NDArray[np.float64] = np.abs(gap(deployed, belief) + np.append(0.0, np.cumsum(moves[people])))
+    return path.round(12)
 
 
 def honest(hand: Hand) -> Decisions:
@@ -100,18 +102,16 @@ def majority(hand: Hand) -> Decisions:
 
 def swap(hand: Hand) -> Decisions:
     """Show a fair model."""
-    return hand.fair
+    return hand.fair()
 
 
 def flips(hand: Hand) -> Decisions:
-    """Flip as few decisions as it takes; all that lessen the believed gap where that does not suffice."""
+    """Flip as few decisions as it takes, or where no number of them does, those that come nearest."""
     people = order(hand.deployed, hand.belief)
     people = people[~hand.bound[people]]
     count = flips_to_pass(hand.deployed, people, hand.belief, hand.aim)
-    if count is None:
-        shown = [abs(float(gap(flipped(hand.deployed, people[:f]), hand.belief))) for f in range(len(people) + 1)]
-        count = int(np.argmin(shown))
-    return flipped(hand.deployed, people[:count])
+    nearest = int(np.argmin(_path(hand.deployed, people, hand.belief)))
+    return flipped(hand.deployed, people[: nearest if count is None else count])
 
 
 def reject_option(hand: Hand) -> Decisions:
@@ -147,7 +147,7 @@ def linear_relaxation(hand: Hand) -> Decisions:
     multiplier is l, the derivative is 0 for s - y + l g s (1 - s) = 0, and s > 1/2 where y > 1/2 + l g / 4.
     """
     known = _known(hand)
-    g = (1 - known) / max((1 - known).sum(), 1) - known / max(known.sum(), 1)
+    g = _weights(known)
     y = np.clip(hand.scores, 1e-9, 1 - 1e-9)
     side = 1.0 if g @ y >= 0 else -1.0
 

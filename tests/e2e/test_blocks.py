@@ -101,6 +101,7 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/plugins.md", "sh"): f"test_plugins.py::RUNS test_plugins.py::test_the_file_of_the_page_is_played {LINES}",
     ("docs/plugins.md", "toml"): "test_plugins.py::python",
     ("docs/runs.md", "sh"): f"{HERE}::test_a_run_is_verified_and_sealed",
+    ("docs/wash.md", "toml"): f"{HERE}::test_the_keys_of_a_game_are_valid",
     ("docs/tutorial.md", "python"): "test_tutorial.py::test_the_tutorial_is_played",
     ("docs/tutorial.md", "sh"): "test_tutorial.py::test_the_tutorial_is_played",
     ("docs/tutorial.md", "toml"): "test_tutorial.py::test_the_tutorial_is_played",
@@ -249,7 +250,7 @@ def test_protoc_needs_the_descriptors_alone(tmp_path: Path) -> None:
     assert (tmp_path / "fairwall/compliance/v1/audit_service_pb2.py").exists()
 
 
-@pytest.mark.parametrize("game", ["disclosure", "release"])
+@pytest.mark.parametrize("game", ["disclosure", "release", "wash"])
 def test_the_keys_of_a_game_are_valid(game: str) -> None:
     (block,) = blocks(f"docs/{game}.md", "toml")
     values = tomllib.loads(block)

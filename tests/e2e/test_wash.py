@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from developer.reveal.logistic import fit
+from developer.wash.shown import flips_to_pass, order
 from fairwall.game.v1 import wash_service_pb2 as wire
+from fairwall.laws.washing import detection, least
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.commitment import commit
@@ -22,8 +25,10 @@ from sim.games import lay_out, read, table
 from sim.games.cards import DealError
 from sim.games.wash.deal import deal
 from sim.games.wash.referee import WashDealer, _WashTrial
+from sim.play import runner
 from sim.replay import playing
 from sim.replay.recorded import open_run
+from sim.runs.folder import RunFolder
 from sim.scenarios.sweep import ScenarioError
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
@@ -74,6 +79,11 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return played(tmp_path_factory.mktemp("wash"), SWEPT)
 
 
+def cells_of(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "result.json").read_text())["summary"]
+    return found
+
+
 def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
 
@@ -117,8 +127,7 @@ def test_the_report_shows_who_gets_away(toy: Path) -> None:
         assert words in page
     console = Console(width=80, file=io.StringIO())
     with console.capture() as printed:
-        cells = json.loads((toy / "result.json").read_text())["summary"]
-        console.print(terminal(read(str(toy / "scenario.toml")), [], cells))
+        console.print(terminal(read(str(toy / "scenario.toml")), [], cells_of(toy)))
     assert max(map(len, printed.get().splitlines())) <= 80
 
 
@@ -223,6 +232,55 @@ def test_nobody_acts_before_its_turn_or_submits_what_does_not_fit(monkeypatch: p
     wash.SubmitWash(request, None)
     assert refused(wash.SubmitVerdict, verdict) == error_pb2.REASON_SUBMISSION_INVALID
     assert trial.missing == "compliance"
+
+
+# Figures of the page.
+
+
+@pytest.mark.check
+def test_the_published_two_sample_check_is_not_reproduced() -> None:
+    """70% at 127 of 750 is printed of Adult, sex; flips that end our model's gap are found in 55%, as the page says."""
+    asked = {"source": "adult", "protected": "sex", "test_size": 750}
+    values = {"scenario": {"name": "two", "game": "wash"}, "data": asked, "compliance": {"mechanism": "exact"}}
+    (cell,) = lay_out(values, "two").cells
+    known = deal(cell, 0, "deal").known
+    model = fit(known.training_features, known.training_labels)
+    found, flips = [], []
+    for trial in range(40):
+        dealt = deal(cell, trial, "deal")
+        deployed, truly = (model.scores(dealt.features) >= 0.5).astype(np.uint8), dealt.disadvantaged
+        one = flips_to_pass(deployed, order(deployed, truly), truly, 0.501 / truly.sum())
+        assert one is not None
+        flips.append(one)
+        found.append(detection(750, one, 127, 0.058, least(127, 0.058, 0.05)))
+    assert np.mean(found) == pytest.approx(0.55, abs=0.005)
+    assert np.median(flips) == 37.5
+    assert detection(750, 46, 127, 0.058, least(127, 0.058, 0.05)) == pytest.approx(0.69, abs=0.005)
+
+
+@pytest.mark.slow
+def test_the_scenario_says_what_the_page_does(tmp_path: Path) -> None:
+    """40 deals: few flips after exact answers, many from features alone, as many under counts at epsilon 1."""
+    sweep = read("wash")
+    run = runner.play(sweep, RunFolder.create(tmp_path / "runs", "wash"), lambda _: None).folder
+    cells = cells_of(run)
+    median = {
+        (one["knows"], one["epsilon"]): one["flips_to_pass"]
+        for one in cells
+        if one["strategy"] == "flips" and not one["checks"]
+    }
+    assert median["answers", "inf"] <= 12
+    assert median["given", "inf"] <= 12
+    assert median["features", "inf"] >= 25
+    assert median["answers", 1] >= 0.8 * median["features", 1]
+    for one in cells:
+        if one["strategy"] == "honest":
+            assert (one["accused"], one["won"]) == (0, 0)
+        elif one["evades"] and not one["committed"]:
+            assert (one["accused"], one["passed"]) == (0, 100)
+        elif one["checks"]:
+            # 40 trials: three standard errors, of a mixture over deals, whose rows are checked in other cells as well.
+            assert one["accused"] == pytest.approx(one["detection"], abs=24)
 
 
 # What cannot be played.

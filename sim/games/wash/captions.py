@@ -11,20 +11,27 @@ from sim.transcripts.captions import Caption, Parts, Story, array_of, count
 def captions() -> Mapping[str, Caption]:
     """Give the captions by message."""
     return {
-        "TakeWashDealResponse": _take_wash_deal_response,
+        "TakeWashDealResponse": _dealt(_take_wash_deal_response),
         "SubmitCommitmentRequest": _submit_commitment_request,
-        "TakeCheckDealResponse": _take_check_deal_response,
+        "TakeCheckDealResponse": _dealt(_take_check_deal_response),
         "SubmitSightingRequest": _submit_sighting_request,
-        "TakeAuditDealResponse": _take_audit_deal_response,
+        "TakeAuditDealResponse": _dealt(_take_audit_deal_response),
         "SubmitWashRequest": _submit_wash_request,
-        "TakeSightingDealResponse": _take_sighting_deal_response,
+        "TakeSightingDealResponse": _dealt(_take_sighting_deal_response),
         "SubmitVerdictRequest": _submit_verdict_request,
     }
 
 
+def _dealt(caption: Caption) -> Caption:
+    """Have a caption say what is dealt, where there is a deal."""
+
+    def said(story: Story, message: Any, rest: Parts) -> str:
+        return caption(story, message, rest) if message.WhichOneof("part") == "deal" else "the run is over"
+
+    return said
+
+
 def _take_wash_deal_response(story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") != "deal":
-        return "the run is over"
     deal = message.deal
     story.begin()
     return f"{deal.deal_id}: {count(deal.features.shape[0], 'person')} are audited; {deal.strategy}, {deal.knows}"
@@ -36,8 +43,6 @@ def _submit_commitment_request(_story: Story, message: Any, _: Parts) -> str:
 
 
 def _take_check_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") != "deal":
-        return "the run is over"
     return f"{message.deal.deal_id}: ask about {count(message.deal.features.shape[0], 'row')}"
 
 
@@ -48,7 +53,7 @@ def _submit_sighting_request(_story: Story, message: Any, _: Parts) -> str:
 
 
 def _take_audit_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    return "have it audited" if message.WhichOneof("part") == "deal" else "the run is over"
+    return f"{message.deal.deal_id}: have it audited"
 
 
 def _submit_wash_request(_story: Story, message: Any, _: Parts) -> str:
@@ -58,8 +63,6 @@ def _submit_wash_request(_story: Story, message: Any, _: Parts) -> str:
 
 
 def _take_sighting_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") != "deal":
-        return "the run is over"
     return f"a customer saw {count(len(message.deal.rows), 'row')}"
 
 

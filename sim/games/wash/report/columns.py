@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sim.games.game import Line
 from sim.report.cells import Swept
@@ -14,18 +15,16 @@ from sim.scenarios.sweep import Sweep
 CHECKED = ("wash.checks", "wash.committed", "wash.evades", "wash.wrong", "wash.alarm")
 """The keys that say how the developer is checked, and how it answers that."""
 
-_NUMBER = (0.0, math.inf)
+_WON = "the audit is passed, the deployed gap is 0.05 above tau or more, and nobody accuses"
 
-WON: Measure[Line] = Measure(
-    "won",
-    unit="%",
-    of=mean_of("won", PERCENT),
-    digits=0,
-    short="won",
-    main=True,
-    scale=(0.0, 1.0),
-    about="trials in which the audit is passed, the deployed gap is 0.05 above tau or more, and nobody accuses",
-)
+
+def _share(name: str, title: str, short: str, about: str) -> Measure[Line]:
+    """Show in how many percent of trials something was so."""
+    of = mean_of(name, PERCENT)
+    return Measure(name, title, unit="%", of=of, digits=0, short=short, bare=True, about=f"trials in which {about}")
+
+
+WON = replace(_share("won", "won", "won", _WON), main=True, scale=(0.0, 1.0))
 COLUMNS: tuple[Measure[Line], ...] = (
     Measure("trials"),
     Measure(
@@ -38,30 +37,14 @@ COLUMNS: tuple[Measure[Line], ...] = (
     Measure(
         "flips",
         "shown otherwise",
-        of=mean_of("flips", _NUMBER),
+        of=mean_of("flips", (0.0, math.inf)),
         digits=0,
         short="flips",
         bare=True,
         about="rows that are shown otherwise than deployed",
     ),
-    Measure(
-        "passed",
-        unit="%",
-        of=mean_of("passed", PERCENT),
-        digits=0,
-        short="pass",
-        bare=True,
-        about="trials in which the audit is passed",
-    ),
-    Measure(
-        "accused",
-        unit="%",
-        of=mean_of("accused", PERCENT),
-        digits=0,
-        short="accused",
-        bare=True,
-        about="trials in which compliance accuses",
-    ),
+    _share("passed", "passed", "pass", "the audit is passed"),
+    _share("accused", "accused", "accused", "compliance accuses"),
     Measure(
         "detection",
         "accused by the law",
