@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -40,19 +41,28 @@ _SURE = 20.0
 """The log-odds of somebody who is known for certain."""
 
 
+@dataclass(frozen=True)
+class _Fits:
+    """Logistic regressions by what they were fitted to: a run's deals share their training rows and public sample."""
+
+    kept: dict[bytes, Logistic] = field(default_factory=dict)
+
+    def __call__(self, features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Logistic:
+        """Fit labels to features, or find the fit."""
+        what = hashlib.sha256(np.ascontiguousarray(features).data)
+        what.update(np.ascontiguousarray(labels).data)
+        if what.digest() not in self.kept:
+            self.kept[what.digest()] = fit(features, labels)
+        return self.kept[what.digest()]
+
+
 @dataclass(frozen=True, eq=False)
 class _Proxy:
     """What features tell of groups: the public sample, (rows, d), who is disadvantaged in it, (rows,), and a fit."""
 
     sample: NDArray[np.float64]
-    disadvantaged: NDArray[np.float64]
+    disadvantaged: NDArray[np.uint8]
     predictor: Logistic
-
-    @classmethod
-    def of(cls, sample: NDArray[np.float64], disadvantaged_rows: int) -> _Proxy:
-        """Fit the groups of a sample, the disadvantaged first."""
-        disadvantaged = (np.arange(len(sample)) < disadvantaged_rows).astype(np.float64)
-        return cls(sample, disadvantaged, fit(sample, disadvantaged))
 
     def log_odds(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the log-odds of being disadvantaged, (n,)."""
@@ -64,30 +74,38 @@ class _Proxy:
         To its log-odds comes c times what these are above the sample's usual odds of being disadvantaged, by the c of a
         grid for which the gap on the sample is nearest to 0.
         """
-        usual = float(np.log(self.disadvantaged.sum() / (1 - self.disadvantaged).sum()))
+        usual = math.log(self.disadvantaged.sum() / (1 - self.disadvantaged).sum())
         grid, told = np.linspace(-1.0, 3.0, 401), self.log_odds(self.sample) - usual
         decided = model.log_odds(self.sample) + grid[:, None] * told > 0
-        best = grid[int(np.argmin(np.abs(washing.gap(decided.astype(np.float64), self.disadvantaged))))]
+        gaps = washing.gap(decided.astype(np.float64), self.disadvantaged.astype(np.float64))
+        best = grid[int(np.argmin(np.abs(gaps)))]
         return np.asarray(model.log_odds(features) + best * (self.log_odds(features) - usual) > 0, np.uint8)
 
 
 def play(seat: Seat, shelf: Shelf) -> None:
     """Play every trial of a run; the shelf gets each deal's deployed model."""
-    referee = WashServiceStub(seat.referee)
+    referee, fits = WashServiceStub(seat.referee), _Fits()
     with seat.reach("compliance") as connection:
         audits = Audits(connection)
         for deal, cards in deals(referee.TakeWashDeal, wire.TakeWashDealRequest):
-            submitted = _played(referee, audits, shelf, deal, cards)
+            submitted = _played(referee, audits, shelf, fits, deal, cards)
             referee.SubmitWash(submitted, timeout=CALL_SECONDS)
 
 
 def _played(
-    referee: WashServiceStub, audits: Audits, shelf: Shelf, deal: wire.WashDeal, cards: dict[str, NDArray[Any]]
+    referee: WashServiceStub,
+    audits: Audits,
+    shelf: Shelf,
+    fits: _Fits,
+    deal: wire.WashDeal,
+    cards: dict[str, NDArray[Any]],
 ) -> wire.SubmitWashRequest:
     features = cards["features"].astype(np.float64, copy=False)
-    model = fit(cards["training_features"].astype(np.float64), cards["training_labels"].astype(np.uint8))
+    model = fits(cards["training_features"].astype(np.float64), cards["training_labels"].astype(np.uint8))
     scores, rng = model.scores(features), generator(deal.seed)
-    proxy = _Proxy.of(cards["sample_features"].astype(np.float64, copy=False), deal.disadvantaged_rows)
+    sample = cards["sample_features"].astype(np.float64, copy=False)
+    disadvantaged = (np.arange(len(sample)) < deal.disadvantaged_rows).astype(np.uint8)
+    proxy = _Proxy(sample, disadvantaged, fits(sample, disadvantaged))
     belief = _believed(audits, deal, cards, scores, proxy.log_odds(features), rng)
     exact = math.isinf(deal.epsilon) and bool(np.isin(belief, (0, 1)).all())
     deployed = (scores >= 0.5).astype(np.uint8)

@@ -55,7 +55,8 @@ class Hand:
 
 def gap(decisions: NDArray[Any], belief: Belief) -> NDArray[np.float64]:
     """Give the believed gap, advantaged minus disadvantaged, of decisions (..., n); 0 where nobody is in a group."""
-    return np.asarray(decisions @ _weights(belief))
+    advantaged, disadvantaged = (decisions @ part / max(part.sum(), 1e-12) for part in (1 - belief, belief))
+    return np.asarray(advantaged - disadvantaged)
 
 
 def _weights(belief: Belief) -> NDArray[np.float64]:
