@@ -27,6 +27,7 @@ def main() -> None:
         referee.GAME_RELEASE: wait_for_the_end,  # it deals no outsider in
         referee.GAME_DISCLOSURE: wait_for_the_end,
         referee.GAME_GROUPS: wait_for_the_end,
+        referee.GAME_OVERFIT: wait_for_the_end,
         referee.GAME_TRAINING: training.play,
         referee.GAME_WASH: wash.play,
     }

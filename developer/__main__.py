@@ -17,6 +17,7 @@ def main() -> None:
         from developer.disclosure import play as disclosure
         from developer.groups import play as groups
         from developer.inference import play as inference
+        from developer.overfit import play as overfit
         from developer.release import play as release
         from developer.reveal import play as reveal
         from developer.service import ModelService, Shelf
@@ -35,6 +36,7 @@ def main() -> None:
         referee.GAME_TRAINING: training.play,
         referee.GAME_GROUPS: groups.play,
         referee.GAME_WASH: wash.play,
+        referee.GAME_OVERFIT: overfit.play,
     }
     shelf = Shelf()
     with process.playing(config, layers) as recorder:

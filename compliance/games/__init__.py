@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from compliance.games import audits, disclosure, groups, release, training, wash
+from compliance.games import audits, disclosure, groups, overfit, release, training, wash
 from compliance.games.trial import Open
 from fairwall.game.v1.referee_service_pb2 import (
     GAME_DISCLOSURE,
     GAME_GROUPS,
     GAME_INFERENCE,
+    GAME_OVERFIT,
     GAME_RELEASE,
     GAME_REVEAL,
     GAME_TRAINING,
@@ -23,4 +24,5 @@ GAMES: Mapping[Game, Open] = {
     GAME_TRAINING: training.open_trial,
     GAME_GROUPS: groups.open_trial,
     GAME_WASH: wash.open_trial,
+    GAME_OVERFIT: overfit.open_trial,
 }

@@ -31,6 +31,7 @@ MODULES: Table[str | Game[Any, Any, Any]] = Table(
         "training": "sim.games.training",
         "groups": "sim.games.groups",
         "wash": "sim.games.wash",
+        "overfit": "sim.games.overfit",
     },
     _checked,
 )

@@ -121,7 +121,8 @@ class ComplianceCards:
 
     And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything. A
     study is dealt alone, without a test set, and so are groups; where sums by group are told, the attributes are of
-    those who are trained on, and there are no labels.
+    those who are trained on, and there are no labels. ``sealed`` is the key of the models that the developer committed
+    itself to, where it did.
     """
 
     labels: NDArray[np.uint8]
@@ -132,6 +133,7 @@ class ComplianceCards:
     study: StudyCards | None = None
     statistics: StatisticsCards | None = None
     groups: GroupCards | None = None
+    sealed: bytes = b""
 
 
 class Deal(Protocol):

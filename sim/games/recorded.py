@@ -59,7 +59,14 @@ def report_of(trial: TrialMessages) -> AuditReport:
     request = submission_of(trial, "SubmitAuditReport")
     audits, release_audits = (
         tuple(
-            AuditRecord(one.request_id, name_of(one.metric), floats_of(one.exact), floats_of(one.released), one.flagged)
+            AuditRecord(
+                one.request_id,
+                name_of(one.metric),
+                floats_of(one.exact),
+                floats_of(one.released),
+                one.flagged,
+                one.epsilon,
+            )
             for one in records
         )
         for records in (request.audits, request.release_audits)

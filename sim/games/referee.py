@@ -89,7 +89,7 @@ class Referee(RefereeServiceServicer):
     ) -> Iterator[game.TakeComplianceDealResponse]:
         """Deal to compliance."""
         response: Any = game.TakeComplianceDealResponse
-        trial = self.table.take(Trial, request.after_deal_id, lambda trial: trial.deal.compliance is not None)
+        trial = self.table.take(Trial, request.after_deal_id, lambda trial: trial.dealable)
         if not isinstance(trial, Trial):
             yield response(turn=trial)
             return
@@ -180,7 +180,7 @@ def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, Arr
         arrays = {"labels": cards.labels, "protected": cards.protected}
         if cards.features is not None:
             arrays["features"] = cards.features
-        audits = _audits(deal, arrays)
+        audits = _audits(deal, arrays, cards.sealed)
         made = {"audits": audits}
         if cards.release is not None:
             released = {"sensitive": cards.release.tested, "release": cards.release.values}
@@ -202,7 +202,7 @@ def in_chunks(response: Callable[..., Any], arrays: Arrays) -> Iterator[Any]:
         yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
 
 
-def _audits(deal: Deal, arrays: Arrays) -> game.AuditCards:
+def _audits(deal: Deal, arrays: Arrays, sealed: bytes) -> game.AuditCards:
     scenario = deal.scenario
     return game.AuditCards(
         metrics=[number_of(metric) for metric in scenario.metrics],
@@ -215,6 +215,7 @@ def _audits(deal: Deal, arrays: Arrays) -> game.AuditCards:
         precision=to_message(scenario.compliance.precision),
         differencing=scenario.compliance.differencing,
         queries_max=max(QUERIES_MAX, len(arrays["labels"])),
+        sealed=sealed,
         **announced(arrays),
     )
 

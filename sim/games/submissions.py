@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,13 +21,14 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class AuditRecord:
-    """One batch that compliance answered. Arrays have shape (models,)."""
+    """One batch that compliance answered, at so much epsilon. Arrays have shape (models,)."""
 
     request_id: str
     metric: str
     exact: NDArray[np.float64]
     released: NDArray[np.float64]
     flagged: int
+    epsilon: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -112,4 +114,4 @@ def take_audit(record: game.AuditRecord) -> AuditRecord:
     if record.flagged > len(exact):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     released = take_numbers(record.released, len(exact), finite=False)
-    return AuditRecord(record.request_id, name_of(record.metric), exact, released, record.flagged)
+    return AuditRecord(record.request_id, name_of(record.metric), exact, released, record.flagged, record.epsilon)

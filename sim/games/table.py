@@ -51,6 +51,11 @@ class Trial:
         return "developer" if self.opened and not self.ended else "compliance"
 
     @property
+    def dealable(self) -> bool:
+        """Whether compliance's cards are complete: some wait for what the developer commits itself to."""
+        return self.deal.compliance is not None
+
+    @property
     def opened(self) -> bool:
         """Whether it is the developer's turn yet: compliance, where it is dealt in, serves first."""
         return self.served or self.deal.compliance is None

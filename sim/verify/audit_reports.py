@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compliance.answers.audits import Case
 from compliance.answers.differencing import Detector
@@ -19,6 +20,7 @@ from compliance.games.audits import open_case
 from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
+from fairwall.learning.sealed import sealed_decisions
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
 from fairwall.wire.queries import trained_on
@@ -46,8 +48,9 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
     deal, arrays = dealt.deal, dealt.arrays
     audits = deal.release.audits if kind == "release" else deal.audits
     records = Records(arrays["labels"].astype(np.uint8), arrays["protected"].astype(np.uint8), ())
+    batches = _sealed(audits.sealed, arrays["features"], trial.batches) if audits.sealed else trial.batches
     asked = _compare(
-        findings, report, _Case(trial.deal_id, records, report.request.audits, trial.batches), audits.differencing
+        findings, report, _Case(trial.deal_id, records, report.request.audits, batches), audits.differencing
     )
     if len(asked) == len(report.request.audits):
         _spent(findings, trial, report, audits, open_case(deal, audits, arrays), asked)
@@ -58,6 +61,15 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         name = trained_on(trial.deal_id)
         # What it costs is compared with the release, which is paid from the same budget.
         _compare(findings, report, _Case(name, trained, report.request.release_audits, trial.queried), 0)
+
+
+def _sealed(key: bytes, features: NDArray[Any], batches: Mapping[str, Batch]) -> dict[str, Batch]:
+    """Score sealed models again, which no message has predictions of."""
+    rows = features.astype(np.float64)
+    return {
+        name: replace(batch, predictions=sealed_decisions(key, rows, batch.models).astype(np.float64))
+        for name, batch in batches.items()
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,6 +43,7 @@ from fairwall.wire.v1 import error_pb2 as error
 from sim.games.disclosure.referee import DisclosureDealer
 from sim.games.groups.referee import GroupsDealer
 from sim.games.inference.referee import InferenceDealer
+from sim.games.overfit.referee import OverfitDealer
 from sim.games.referee import Referee
 from sim.games.release.referee import ReleaseDealer
 from sim.games.reveal.referee import RevealDealer
@@ -65,7 +66,16 @@ def register_compliance(server: grpc.Server) -> None:
 def register_referees(server: grpc.Server) -> None:
     table = Table()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
-    dealers = (RevealDealer, InferenceDealer, ReleaseDealer, DisclosureDealer, TrainingDealer, GroupsDealer, WashDealer)
+    dealers = (
+        RevealDealer,
+        InferenceDealer,
+        ReleaseDealer,
+        DisclosureDealer,
+        TrainingDealer,
+        GroupsDealer,
+        OverfitDealer,
+        WashDealer,
+    )
     for dealer in dealers:
         dealer(table).register(server, lambda servicer: servicer)
 

@@ -15,6 +15,7 @@ from fairwall.game.v1 import (
     disclosure_service_pb2,
     group_game_service_pb2,
     inference_service_pb2,
+    overfit_service_pb2,
     referee_service_pb2,
     release_game_service_pb2,
     reveal_service_pb2,
@@ -35,6 +36,7 @@ _DISCLOSURE = "/fairwall.game.v1.DisclosureService/"
 _TRAINING = "/fairwall.game.v1.TrainingService/"
 _GROUP_GAME = "/fairwall.game.v1.GroupGameService/"
 _WASH = "/fairwall.game.v1.WashService/"
+_OVERFIT = "/fairwall.game.v1.OverfitService/"
 HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -53,6 +55,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         training_service_pb2,
         group_game_service_pb2,
         wash_service_pb2,
+        overfit_service_pb2,
     )
     for service in module.DESCRIPTOR.services_by_name.values()
 )
@@ -113,5 +116,8 @@ CALLERS: dict[str, frozenset[str]] = {
     _WASH + "SubmitWash": frozenset({"developer"}),
     _WASH + "TakeSightingDeal": frozenset({"compliance"}),
     _WASH + "SubmitVerdict": frozenset({"compliance"}),
+    _OVERFIT + "TakeOverfitDeal": frozenset({"developer"}),
+    _OVERFIT + "SubmitSealed": frozenset({"developer"}),
+    _OVERFIT + "SubmitPatches": frozenset({"developer"}),
     HEALTH + "Check": PARTIES_OF_A_RUN,
 }

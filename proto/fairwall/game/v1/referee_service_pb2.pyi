@@ -27,6 +27,7 @@ class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GAME_TRAINING: _ClassVar[Game]
     GAME_GROUPS: _ClassVar[Game]
     GAME_WASH: _ClassVar[Game]
+    GAME_OVERFIT: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
@@ -38,6 +39,7 @@ GAME_DISCLOSURE: Game
 GAME_TRAINING: Game
 GAME_GROUPS: Game
 GAME_WASH: Game
+GAME_OVERFIT: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)
@@ -118,7 +120,7 @@ class ComplianceDeal(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., audits: _Optional[_Union[AuditCards, _Mapping]] = ..., release: _Optional[_Union[ReleaseCards, _Mapping]] = ..., study: _Optional[_Union[StudyCards, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsCards, _Mapping]] = ..., groups: _Optional[_Union[GroupCards, _Mapping]] = ...) -> None: ...
 
 class AuditCards(_message.Message):
-    __slots__ = ("metrics", "mechanism", "epsilon", "delta", "batch_delta", "queries_max", "labels", "protected", "features", "bounding", "precision", "differencing", "reveal_max")
+    __slots__ = ("metrics", "mechanism", "epsilon", "delta", "batch_delta", "queries_max", "labels", "protected", "features", "bounding", "precision", "differencing", "reveal_max", "sealed")
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
@@ -132,6 +134,7 @@ class AuditCards(_message.Message):
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCING_FIELD_NUMBER: _ClassVar[int]
     REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
+    SEALED_FIELD_NUMBER: _ClassVar[int]
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
     mechanism: str
     epsilon: float
@@ -145,7 +148,8 @@ class AuditCards(_message.Message):
     precision: _precision_pb2.Precision
     differencing: int
     reveal_max: float
-    def __init__(self, metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., reveal_max: _Optional[float] = ...) -> None: ...
+    sealed: bytes
+    def __init__(self, metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., reveal_max: _Optional[float] = ..., sealed: _Optional[bytes] = ...) -> None: ...
 
 class ReleaseCards(_message.Message):
     __slots__ = ("audits", "terms", "sensitive", "release")

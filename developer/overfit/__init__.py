@@ -1,0 +1,1 @@
+"""The developer in the overfit game."""

@@ -1,0 +1,102 @@
+"""The developer in the overfit game: it finds out who is disadvantaged, and patches decisions that are audited."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.overfit.patches import hints, lowering
+from developer.reveal.auditor import DealAuditor, Purse
+from developer.reveal.strategies import STRATEGIES, Hand, Terms
+from developer.reveal.translation import plays
+from developer.service import Shelf
+from fairwall.client.gaps import Audits, ask, ask_models
+from fairwall.game.v1 import overfit_service_pb2 as wire
+from fairwall.game.v1.overfit_service_pb2_grpc import OverfitServiceStub
+from fairwall.rpc.arrays import to_message
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import Seat, deals, generator
+from fairwall.wire.queries import request_id
+
+LOG = logging.getLogger(__name__)
+
+_METRIC = "sp"
+_BEST = STRATEGIES["best"]
+
+
+def play(seat: Seat, _shelf: Shelf) -> None:
+    """Play every trial of a run."""
+    referee = OverfitServiceStub(seat.referee)
+    with seat.reach("compliance") as connection:
+        audits = Audits(connection)
+        for deal, cards in deals(referee.TakeOverfitDeal, wire.TakeOverfitDealRequest):
+            LOG.info("deal %s: attack %s", deal.deal_id, deal.attack)
+            patched = _majority(referee, audits, deal) if deal.models else _patched(audits, deal, cards)
+            referee.SubmitPatches(patched, timeout=CALL_SECONDS)
+
+
+def _patched(audits: Audits, deal: wire.OverfitDeal, cards: dict[str, NDArray[Any]]) -> wire.SubmitPatchesRequest:
+    """Patch rows by number."""
+    rng, decisions = generator(deal.seed), cards["decisions"].astype(np.uint8)
+    odds = np.full(len(decisions), np.log(deal.share / (1 - deal.share)))
+    if deal.attack != "answers":
+        odds = hints(cards["features"].astype(np.float64), cards["weights"].astype(np.float64))
+    probable = 1 / (1 + np.exp(-odds))
+    if deal.attack != "features":
+        probable = _asked(audits, deal, decisions, odds, rng)
+    patches, enough = lowering(decisions, probable, deal.flips, rng)
+    return wire.SubmitPatchesRequest(deal_id=deal.deal_id, patches=patches.tolist(), enough=enough)
+
+
+def _asked(
+    audits: Audits,
+    deal: wire.OverfitDeal,
+    decisions: NDArray[np.uint8],
+    odds: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Find out by the reveal game's best strategy how probable it is of each row that it is disadvantaged, (rows,)."""
+    people, nobody = len(decisions), np.zeros(len(decisions), np.uint8)
+    scores, llr = decisions.astype(np.float64), odds - np.log(deal.share / (1 - deal.share))
+
+    def send(request: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        return ask(audits, deal.deal_id, request, _METRIC, predictions, epsilon).gaps
+
+    purse = Purse(deal.epsilon, deal.mechanism, people + _BEST.size_queries)
+    (whole,) = plays(_METRIC, nobody, 1.0, None)
+    hand = Hand(
+        people=people,
+        base=lambda: scores,
+        prior=lambda: (llr <= 0).astype(np.uint8),
+        auditor=DealAuditor(send, purse, whole, None, lambda: scores),
+        rng=rng,
+        queries=people,
+        perturbation=1.0,
+        terms=Terms(_METRIC, deal.mechanism, deal.epsilon, deal.batch_delta),
+        llr=lambda: llr,
+    )
+    found = _BEST.play(hand)
+    if found.confidence is None:
+        return np.asarray(found.guess == 0, np.float64)
+    # What answers alone make of even odds, and all else.
+    alone = np.clip(found.confidence, 1e-9, 1 - 1e-9)
+    return np.asarray(1 / (1 + np.exp(-(np.log(alone / (1 - alone)) + odds))))
+
+
+def _majority(referee: OverfitServiceStub, audits: Audits, deal: wire.OverfitDeal) -> wire.SubmitPatchesRequest:
+    """Commit to random models, have them audited, and let each vote for or against whom it accepts.
+
+    A model that accepts more of the disadvantaged than of the advantaged by chance has a gap below 0: it votes for whom
+    it accepts.
+    """
+    key = generator(deal.seed).bytes(32)
+    while not referee.SubmitSealed(
+        wire.SubmitSealedRequest(deal_id=deal.deal_id, key=key), timeout=CALL_SECONDS
+    ).served:
+        pass
+    answer = ask_models(audits, deal.deal_id, request_id("metric", 1), _METRIC, deal.models, deal.epsilon)
+    favours = (np.nan_to_num(answer.gaps) < 0).astype(np.uint8)
+    return wire.SubmitPatchesRequest(deal_id=deal.deal_id, enough=deal.flips, favours=to_message(favours))

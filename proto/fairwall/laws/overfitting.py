@@ -1,0 +1,119 @@
+r"""How far a model can be fitted to the rows that it is audited on, by what answers tell about their groups.
+
+Let X be what a developer knows of the audited rows before it asks, A their groups, R the answers, and T the patches
+that it makes of X, R and coins of its own. Write g_t(A) for the audited gap of the model with patches t, and mu_t =
+E[g_t(A) | X]. What X alone makes of the gap is in mu_T: no answer is needed for it, and no noise on answers changes it.
+What is left, mu_T - g_T(A), comes of answers. By Donsker and Varadhan, for each value of X and R and every lambda > 0,
+
+    lambda E[mu_T - g_T(A) | R] <= KL(P(A | R) || P(A)) + ln E exp(lambda (mu_T - g_T(A))),
+
+where on the right A is drawn afresh and T fixed. If mu_t - g_t is sub-Gaussian with sigma for each t, the last term is
+at most lambda^2 sigma^2 / 2; averaged over R, where the divergence comes to the mutual information I = I(A; R | X) in
+nats, and at the best lambda,
+
+    E[mu_T - g_T(A)] <= sigma sqrt(2 I)
+
+(Russo and Zou, AISTATS 2016; Xu and Raginsky, NeurIPS 2017). We put the standard deviation for sigma: the gap adds up
+some hundred rows, of which each moves it by 1/N0 at most, and is near enough to Gaussian. Over trials that differ in X,
+root mean squares of sigma and means of I do, by Cauchy and Schwarz.
+
+**I, from above.** Given X rows' groups are independent, as those of a few rows of many are; row i is disadvantaged with
+probability p_i. Each of these bounds I:
+
+* the entropy of A, sum h(p_i), whatever is answered;
+* of answers that are epsilon-private for a flip of one A: I = sum I(A_i; R | A_1 .. A_{i-1}), and given these A_i goes
+  through a channel of two inputs whose likelihood ratio is at most e^epsilon. Each such channel is randomised response,
+  which tells the truth with probability q = 1 / (1 + e^-epsilon), and something made of its answer (Kairouz, Oh,
+  Viswanath, ICML 2015). So I <= sum [h(p_i q + (1 - p_i)(1 - q)) - h(q)];
+* of numbers S_j of A with independent Laplace noise of scale b_j: I <= sum I(S_j; S_j + Z_j), since the noise's entropy
+  adds up and that of all sums is at most the sum of theirs. A term is at most Var(S_j) / (2 b_j^2), the mean divergence
+  of the sum's law from the one around the mean, since of two Laplace laws d apart it is d/b + e^(-d/b) - 1 <= d^2 / (2
+  b^2); and at most ln(2 pi e (Var(S_j) + 2 b_j^2)) / 2 - ln(2 e b_j), for no law of a variance has more entropy than
+  the Gaussian. That the service rounds such a sum to a fine grid tells nothing more: noise and sum are on the grid,
+  too.
+
+**What X says, exactly.** A developer sees the same of many rows of a table before it asks: such rows are a *cell*.
+Audited rows are drawn from the table without replacement, so that given how many of them each cell has, how many of
+these are disadvantaged is hypergeometric with the cell's numbers in the table. What the developer does beyond that
+depends on answers and on coins of its own. So mu_T and sigma are those of A drawn again within cells, with the patches
+that were made, and no model of A is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.counts import laplace_scales
+
+_DRAWS = 1000
+
+
+def entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return h(p) in nats, element by element: 0 at 0 and 1."""
+    inside = np.clip(shares, 1e-300, 1 - 1e-16)
+    found: NDArray[np.float64] = -inside * np.log(inside) - (1 - inside) * np.log1p(-inside)
+    return np.where((shares <= 0) | (shares >= 1), 0.0, found)
+
+
+def told_by_private(shares: NDArray[np.float64], epsilon: float) -> float:
+    """Return how many nats epsilon-private answers tell at most about A, of which row i is 0 with probability p_i."""
+    true = 1 / (1 + math.exp(-epsilon))
+    told = entropy(shares * true + (1 - shares) * (1 - true)) - entropy(np.array(true))
+    return float(np.maximum(told, 0.0).sum())
+
+
+def told_by_laplace(variance: float, scale: float) -> float:
+    """Return how many nats a number of this variance with Laplace noise tells at most about what it is made from."""
+    wide = 0.5 * math.log(2 * math.pi * math.e * (variance + 2 * scale * scale)) - math.log(2 * math.e * scale)
+    return max(0.0, min(variance / (2 * scale * scale), wide))
+
+
+def told_by_counts(shares: NDArray[np.float64], batches: Iterable[tuple[int, float]]) -> float:
+    """Return how many nats the mechanism `counts` tells at most, of batches of so many models at so much epsilon each.
+
+    Of rows that do not depend on earlier answers. The first batch sells N0, too. A centred sum, of which a row counts
+    at most 1/2, has at most a quarter of N0's variance.
+    """
+    variance, told = float((shares * (1 - shares)).sum()), 0.0
+    for number, (models, epsilon) in enumerate(batches):
+        scales = laplace_scales(models, epsilon, size_known=number > 0)
+        told += models * told_by_laplace(variance / 4, scales.sums)
+        if not number:
+            told += told_by_laplace(variance, scales.size)
+    return told
+
+
+def expected_gap(
+    decisions: NDArray[np.uint8],
+    cells: NDArray[np.intp],
+    sizes: NDArray[np.int64],
+    few: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Return mean and standard deviation of the gap, mu_T and sigma, by A drawn again within cells a thousand times.
+
+    Parameters
+    ----------
+    decisions, cells : (rows,), of the audited rows, patched.
+    sizes, few : (cells,), how many rows of the table each cell has, and how many of these are disadvantaged.
+    """
+    accepted = np.bincount(cells[decisions == 1], minlength=len(sizes))
+    rows = np.bincount(cells, minlength=len(sizes))
+    there = np.flatnonzero(rows)
+    accepted, rows, sizes, few = accepted[there], rows[there], sizes[there], few[there]
+    drawn = rng.hypergeometric(few, sizes - few, rows, (_DRAWS, len(there)))
+    taken = rng.hypergeometric(drawn, rows - drawn, accepted).sum(axis=1)
+    n0 = drawn.sum(axis=1)
+    both = (n0 > 0) & (n0 < rows.sum())  # as compliance would load no other rows
+    taken, n0 = taken[both], n0[both]
+    gaps = (accepted.sum() - taken) / (rows.sum() - n0) - taken / n0
+    return float(gaps.mean()), float(gaps.std())
+
+
+def bound(deviation: float, nats: float) -> float:
+    """Return sigma sqrt(2 I): the most that answers which tell so many nats add to the overfit, in expectation."""
+    return deviation * math.sqrt(2 * nats)

@@ -1,0 +1,33 @@
+"""What the messages of the overfit game's service say, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sim.transcripts.captions import Caption, Parts, Story, always, count, number
+
+
+def captions() -> Mapping[str, Caption]:
+    """Give the captions by message."""
+    return {
+        "TakeOverfitDealResponse": _take_overfit_deal_response,
+        "SubmitSealedRequest": always("the key of my sealed models, before there are rows"),
+        "SubmitPatchesRequest": _submit_patches_request,
+    }
+
+
+def _take_overfit_deal_response(story: Story, message: Any, _: Parts) -> str:
+    if message.WhichOneof("part") == "turn":
+        return "the run is over"
+    deal = message.deal
+    story.begin()
+    seen = "X" if deal.HasField("features") else "decisions alone" if deal.HasField("decisions") else "no row"
+    patches, by = count(deal.flips, "decision"), f"{deal.attack}, epsilon {number(deal.epsilon)}"
+    return f"{deal.deal_id}: you see {seen}; turn {patches} at most, by attack {by}"
+
+
+def _submit_patches_request(_story: Story, message: Any, _: Parts) -> str:
+    if message.HasField("favours"):
+        return f"turn whom most of {count(message.favours.header.shape[0], 'sealed model')} vote for"
+    return f"turn {count(len(message.patches), 'decision')}; {message.enough:,} should do"

@@ -1,0 +1,162 @@
+"""Deals of the overfit game: the audited rows, and the rows of the population that the referee holds back.
+
+The table is split once. On its training part the audited model is trained, and on some people of it, in whom A is
+known, a public predictor of A; audited rows and the population are drawn from the rest, the pool, without any in
+common. Splits depend on the table's size alone, so that all trials share both models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.overfit.patches import hints
+from developer.reveal.logistic import fit
+from fairwall.tables.people import LeftOut
+from sim import datasets
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
+from sim.games.overfit.scenario import OverfitScenario
+from sim.scenarios.sweep import Cell
+
+_DRAWS_MAX = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The rows of the table that are not trained on; arrays have shape (rows,) but for ``features``, (rows, d).
+
+    Attributes
+    ----------
+    decisions : the audited model's, 1 = accepted.
+    seen : rows of which the developer sees the same, X and decisions: the same number.
+    told : rows of which decisions tell the same.
+    alike : rows with the same X.
+    weights : (d + 1,), the public predictor's.
+    share : how large a part of the training part is disadvantaged.
+    """
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8]
+    decisions: NDArray[np.uint8]
+    seen: NDArray[np.intp]
+    told: NDArray[np.intp]
+    alike: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    share: float
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class OverfitDeal:
+    """One trial's cards.
+
+    Attributes
+    ----------
+    asked, audited, population : row numbers of the pool: those that answers are about, those of the verdict, which are
+        the same unless these are fresh, and those held back.
+    seed, referee : the developer's, and that of the referee's own draws.
+    """
+
+    deal_id: str
+    scenario: OverfitScenario
+    compliance: ComplianceCards
+    pool: Pool = field(repr=False)
+    asked: NDArray[np.intp]
+    audited: NDArray[np.intp]
+    population: NDArray[np.intp]
+    seed: bytes = field(repr=False)
+    referee: bytes = field(repr=False)
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The rows of the table that are in no deal."""
+        return self.pool.left_out
+
+    @property
+    def cells(self) -> NDArray[np.intp]:
+        """Rows of the pool, (rows,), of which the developer sees the same before it asks."""
+        return self.pool.seen if self.scenario.overfit.rows in ("open", "fresh") else self.pool.told
+
+
+def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> OverfitDeal:
+    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
+
+    Raises
+    ------
+    DealError
+        If the table has too few rows, or audited rows all of one group.
+    DataError
+        If the table cannot be loaded.
+    """
+    scenario, data, asked = cell.scenario, cell.scenario.data, cell.scenario.overfit
+    seed = scenario.scenario.seed + trial
+    rng = np.random.default_rng([*party_seed(secret, seed, "referee")])
+    pool = _load(data.source, tuple(data.roles.items()), data.drop, data.train_share, asked.public_sample)
+    rows, samples = len(pool.labels), 2 if asked.rows == "fresh" else 1
+    if samples * data.test_size >= rows:
+        raise DealError(
+            f"data.test_size: {samples} times {data.test_size} rows and a population wanted, {data.source} has {rows} "
+            "that are not trained on"
+        )
+    for _ in range(_DRAWS_MAX):
+        order = rng.permutation(rows)
+        drawn = order[: samples * data.test_size].reshape(samples, data.test_size)
+        population = order[samples * data.test_size :][: asked.population]
+        if all(0 < pool.protected[part].mean() < 1 for part in (*drawn, population)):
+            break
+    else:
+        raise DealError(f"data.test_size: one group was empty in each of {_DRAWS_MAX} draws; draw more")
+    first = drawn[0]
+    return OverfitDeal(
+        deal_id=deal_id,
+        scenario=scenario,
+        compliance=ComplianceCards(
+            pool.labels[first],
+            pool.protected[first],
+            party_seed(secret, seed, "compliance"),
+            pool.features[first] if scenario.committed else None,
+        ),
+        pool=pool,
+        asked=first,
+        audited=drawn[-1],
+        population=population,
+        seed=party_seed(secret, seed, "developer"),
+        referee=party_seed(secret, seed, "scores"),
+    )
+
+
+@lru_cache(maxsize=4)
+def _load(
+    source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...], train_share: float, public: int
+) -> Pool:
+    table = datasets.load(source, drop=drop, include_protected=False, **dict(roles))
+    features, rows = table.features, len(table.labels)
+    order = np.random.default_rng(0).permutation(rows)
+    trained, rest = np.split(order, [math.floor(train_share * rows)])
+    known = trained[:public]
+    for what, values in (("group", table.protected[known]), ("label", table.labels[trained])):
+        if not 0 < values.sum() < len(values):
+            raise DealError(f"data.train_share: everybody trained on in {source} has the same {what}; take more")
+    model, predictor = fit(features[trained], table.labels[trained]), fit(features[known], 1 - table.protected[known])
+    weights = np.append(predictor.weights, predictor.intercept)
+    own, decisions = features[rest], (model.scores(features[rest]) >= 0.5).astype(np.uint8)
+    told = decisions.astype(np.intp)
+    _, hinted = np.unique(hints(own, weights), return_inverse=True)
+    _, alike = np.unique(own, axis=0, return_inverse=True)
+    return Pool(
+        features=own,
+        labels=table.labels[rest],
+        protected=table.protected[rest],
+        decisions=decisions,
+        seen=2 * hinted + told,
+        told=told,
+        alike=alike.ravel(),
+        weights=weights,
+        share=float(1 - table.protected[trained].mean()),
+        left_out=table.left_out,
+    )

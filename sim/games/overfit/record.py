@@ -1,0 +1,103 @@
+"""The line of a trial of the overfit game, and what a cell's lines come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairwall.laws.overfitting import bound, expected_gap
+from sim.games.game import Line
+from sim.games.overfit.deal import OverfitDeal
+from sim.games.overfit.outcome import OverfitOutcome
+from sim.games.overfit.scenario import OverfitScenario
+from sim.games.overfit.score import Patched, gap, shares, told
+from sim.scenarios.scenario import plain
+from sim.scenarios.sweep import Cell
+
+PASSES, STAYS = 0.02, 0.08
+"""The developer wins with an audited gap of at most the one, beside a population's gap of at least the other."""
+
+_MEANS = ("n0", "answers", "gap_before", "gap", "fall", "population_before", "population", "population_fall")
+_PARTS = ("overfit", "from_x", "from_answers")
+
+
+def record(_cell: Cell[OverfitScenario], _trial: int, dealt: OverfitDeal, outcome: OverfitOutcome) -> list[Line]:
+    """Score the patches, and write the trial down.
+
+    ``gap`` is the audited one with all patches, ``gap_before`` without; ``population`` likewise. ``overfit`` is the
+    population's gap less the audited one: ``from_x`` is its part up to what the audited gap was to be expected to be by
+    what the developer saw before it asked, and ``from_answers`` the rest, see `fairwall.laws.overfitting`. ``sigma`` is
+    the gap's deviation from that, ``nats`` what answers told at most. ``won`` is whether the patches that the developer
+    took to be enough pass, ``to_pass`` how many of its patches would have; null where none do.
+    """
+    scenario, asked, pool, report = dealt.scenario, dealt.scenario.overfit, dealt.pool, outcome.report
+    model, protected, flips = Patched(dealt, outcome), pool.protected[dealt.audited], asked.flips
+    gaps = [gap(model.decisions(dealt.audited, count), protected) for count in range(flips + 1)]
+    held, of_held = dealt.population, pool.protected[dealt.population]
+    population, before = (gap(model.decisions(held, count), of_held) for count in (flips, 0))
+    stays = gap(model.decisions(held, enough := outcome.patches.enough), of_held)
+    mean, sigma = expected_gap(
+        model.decisions(dealt.audited, flips),
+        dealt.cells[dealt.audited],
+        *shares(dealt.cells, pool.protected),
+        np.random.default_rng([*dealt.referee]),
+    )
+    return [
+        {
+            "n": len(protected),
+            "n0": int((protected == 0).sum()),
+            "rows": asked.rows,
+            "attack": asked.attack,
+            "flips": flips,
+            "mechanism": scenario.compliance.mechanism,
+            "epsilon": plain(scenario.epsilon),
+            "answers": report.answered,
+            "epsilon_spent": plain(report.epsilon_spent),
+            "gap_before": gaps[0],
+            "gap": gaps[-1],
+            "fall": gaps[0] - gaps[-1],
+            "population_before": before,
+            "population": population,
+            "population_fall": before - population,
+            "overfit": population - gaps[-1],
+            "from_x": population - mean,
+            "from_answers": mean - gaps[-1],
+            "sigma": sigma,
+            "nats": told(dealt, report.audits, report.epsilon_spent),
+            "enough": enough,
+            "won": bool(abs(gaps[enough]) <= PASSES and stays >= STAYS),
+            "to_pass": next((count for count, one in enumerate(gaps) if abs(one) <= PASSES), None),
+        }
+    ]
+
+
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
+    """Sum up a cell: means over trials, each with ``_sd``, None for one trial.
+
+    ``sigma`` is the root mean square, ``nats`` the mean, ``bound`` what both allow ``from_answers`` in expectation.
+    ``won`` counts trials; ``to_pass`` is the median number of patches, None where half of the trials passed with none.
+    """
+    sigma, nats = float(np.sqrt(np.mean([line["sigma"] ** 2 for line in lines]))), _mean(lines, "nats")
+    needed = float(np.median([np.inf if line["to_pass"] is None else line["to_pass"] for line in lines]))
+    return {
+        **swept,
+        "trials": len(lines),
+        **{key: lines[0][key] for key in ("n", "rows", "attack", "flips", "mechanism", "epsilon")},
+        **{key: _mean(lines, key) for key in (*_MEANS, *_PARTS)},
+        **{f"{key}_sd": _sd(lines, key) for key in (*_MEANS, *_PARTS)},
+        "sigma": sigma,
+        "nats": nats,
+        "bound": bound(sigma, nats),
+        "won": sum(line["won"] for line in lines),
+        "to_pass": needed if np.isfinite(needed) else None,
+    }
+
+
+def _mean(lines: Sequence[Line], key: str) -> float:
+    return float(np.mean([line[key] for line in lines]))
+
+
+def _sd(lines: Sequence[Line], key: str) -> float | None:
+    return float(np.std([line[key] for line in lines], ddof=1)) if len(lines) > 1 else None

@@ -1,0 +1,84 @@
+"""What the scenario files of the overfit game may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from developer.overfit.patches import ATTACKS
+from sim.scenarios.checks import mechanism_problems
+from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, Scenario, Section, TableSection, one_of
+
+ROWS = {
+    "open": "the developer sees their X",
+    "hidden": "the developer sees its model's decisions on them alone",
+    "fresh": "the developer sees their X, and the verdict is of rows that are drawn anew",
+    "committed": "the developer hands sealed models over before there are rows, and sees none",
+}
+"""The kinds of audited rows, and what the developer sees of each."""
+
+
+class OverfitData(TableSection):
+    """The table, how many of its rows are audited, and what share of it the model is trained on."""
+
+    test_size: int = Field(strict=True, ge=20, le=QUERIES_MAX)
+    train_share: float = Field(default=0.5, strict=True, gt=0, lt=1)
+
+
+class OverfitSection(Section):
+    """What is audited, and how the developer cheats.
+
+    Attributes
+    ----------
+    rows : "open", "hidden", "fresh" or "committed", see `ROWS`.
+    attack : by what the developer chooses patches, see `developer.overfit.patches`.
+    flips : how many decisions it may patch.
+    public_sample : how many people of the training part, of whom A is known, the public predictor is trained on.
+    population : how many rows the referee holds back at most, and measures the population's gap on.
+    models : of committed rows: how many sealed models are audited.
+    """
+
+    rows: Annotated[str, one_of(ROWS)] = "open"
+    attack: Annotated[str, one_of(ATTACKS)] = "both"
+    flips: int = Field(default=20, strict=True, ge=1)
+    public_sample: int = Field(default=4000, strict=True, ge=20, le=100_000)
+    population: int = Field(default=10_000, strict=True, ge=20, le=100_000)
+    models: int = Field(default=400, strict=True, ge=1, le=QUERIES_MAX)
+
+
+class OverfitScenario(Scenario):
+    """A validated scenario of the overfit game."""
+
+    data: OverfitData
+    compliance: ComplianceSection
+    overfit: OverfitSection = OverfitSection()
+
+    @property
+    def committed(self) -> bool:
+        """Whether the developer commits itself to sealed models."""
+        return self.overfit.rows == "committed"
+
+    @property
+    def batches(self) -> int:
+        """The size query, and the models'."""
+        return 1 if self.committed else 2
+
+    def steps(self) -> tuple[str, ...]:
+        """List the calls by which parties take a trial on."""
+        sealed = ("SubmitSealed",) if self.committed else ()
+        return (*sealed, "ServeTrial", "SubmitPatches", "SubmitAuditReport")
+
+    def problems(self) -> Iterator[str]:
+        """Find what no single key shows."""
+        asked = self.overfit
+        if asked.flips > self.data.test_size:
+            yield f"overfit.flips: at most the {self.data.test_size} rows that are audited, not {asked.flips}"
+        if self.committed != (asked.attack == "majority"):
+            yield f'overfit.attack: "majority" is for committed rows, and nothing else is; not {asked.attack!r}'
+        if asked.rows == "hidden" and asked.attack != "answers":
+            yield f'overfit.attack: of hidden rows X is not seen: "answers", not {asked.attack!r}'
+        if self.compliance.metric != "sp":
+            yield f'compliance.metric: the game is about "sp", not {self.compliance.metric!r}'
+        yield from mechanism_problems(self)
