@@ -56,6 +56,7 @@ from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_M
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure_pb2
 from fairwall.game.v1 import group_game_service_pb2 as group_game_pb2
 from fairwall.game.v1 import inference_service_pb2 as inference
+from fairwall.game.v1 import overfit_service_pb2 as overfit_pb2
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import release_game_service_pb2 as release_game_pb2
 from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
@@ -76,6 +77,8 @@ from sim.games.groups import deal as groups_deals
 from sim.games.groups.referee import GroupsDealer
 from sim.games.inference import deal as inference_deal
 from sim.games.inference.referee import InferenceDealer
+from sim.games.overfit import deal as overfit_deals
+from sim.games.overfit.referee import OverfitDealer
 from sim.games.referee import Referee
 from sim.games.release import deal as release_deals
 from sim.games.release.referee import ReleaseDealer
@@ -110,6 +113,7 @@ SERVED_IN = {
     "TrainingService": "referee",
     "GroupGameService": "referee",
     "WashService": "referee",
+    "OverfitService": "referee",
 }
 SERVICES = tuple(SERVED_IN)
 
@@ -172,6 +176,22 @@ def wash_deal() -> Any:
         "wash": {"checks": VICTIMS, "committed": True, "knows": "given"},
     }
     return wash_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
+def overfit_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "overfit"},
+        "data": {"source": "german", "test_size": PEOPLE},
+        "compliance": {"mechanism": "exact", "epsilon": "inf"},
+        "overfit": {
+            "rows": "committed",
+            "attack": "majority",
+            "public_sample": 100,
+            "population": 100,
+            "models": VICTIMS,
+        },
+    }
+    return overfit_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
 def training_deal() -> Any:
@@ -240,13 +260,14 @@ def serve_all() -> None:
     inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
     discloser, trainer = DisclosureDealer(table.Table()), TrainingDealer(table.Table())
     counter, washer = GroupsDealer(table.Table()), WashDealer(table.Table())
+    overfitter = OverfitDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    revealers, inferrers, releasers, disclosers, trainers, counters, washers = (
+    revealers, inferrers, releasers, disclosers, trainers, counters, washers, overfitters = (
         server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
-        for dealer in (revealer, inferrer, releaser, discloser, trainer, counter, washer)
+        for dealer in (revealer, inferrer, releaser, discloser, trainer, counter, washer, overfitter)
     )
     split = attack_deal()
     handed, trained = release_deal(), training_deal()
@@ -258,6 +279,7 @@ def serve_all() -> None:
         (trainer.play, trained),
         (counter.play, groups_deal()),
         (washer.play, wash_deal()),
+        (overfitter.play, overfit_deal()),
     ]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
@@ -268,7 +290,7 @@ def serve_all() -> None:
         statisticians,
         models,
         referees,
-        *(revealers, inferrers, releasers, disclosers, trainers, counters, washers),
+        *(revealers, inferrers, releasers, disclosers, trainers, counters, washers, overfitters),
     )
     shape = {"test": len(split.test.labels), "members": split.member_rows, "trained": len(handed.labels)}
     shape["decided"] = len(trained.test.labels)
@@ -441,6 +463,10 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
             )
         ],
         "SubmitVerdict": [wash_pb2.SubmitVerdictRequest(deal_id="deal", contradictions=1, accused=True)],
+        "SubmitSealed": [overfit_pb2.SubmitSealedRequest(deal_id="deal", key=bytes(32))],
+        "SubmitPatches": [
+            overfit_pb2.SubmitPatchesRequest(deal_id="deal", enough=1, favours=to_message(np.ones(VICTIMS, np.uint8)))
+        ],
         "SumByGroup": [
             statistics.SumByGroupRequest(
                 header=statistics.SumsHeader(request_id="r", deal_id="deal", multiplier=10.0, rows=header_of(rows))
