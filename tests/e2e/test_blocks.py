@@ -57,6 +57,10 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/ledger.md", ""): LINES,
     ("docs/ledger.md", "sh"): "test_ledger_page.py::documented test_ledger_restore.py::RESTORE_LOST",
     ("docs/metrics.md", "sh"): f"{HERE}::test_many_questions_are_answered",
+    (
+        "docs/overfit.md",
+        "toml",
+    ): f"{HERE}::test_the_keys_of_a_game_are_valid test_overfit_game.py::test_the_page_has_all_keys",
     ("docs/operating.md", "sh"): (
         f"{HERE}::test_what_is_installed_is_there {LINES} {HERE}::test_what_is_made_is_a_target "
         "test_deploy.py::test_the_container_s_commands_install_a_service_that_runs"
@@ -250,7 +254,7 @@ def test_protoc_needs_the_descriptors_alone(tmp_path: Path) -> None:
     assert (tmp_path / "fairwall/compliance/v1/audit_service_pb2.py").exists()
 
 
-@pytest.mark.parametrize("game", ["disclosure", "release", "wash"])
+@pytest.mark.parametrize("game", ["disclosure", "overfit", "release", "wash"])
 def test_the_keys_of_a_game_are_valid(game: str) -> None:
     (block,) = blocks(f"docs/{game}.md", "toml")
     values = tomllib.loads(block)

@@ -42,6 +42,7 @@ LONG = (
         "run minority-noise",
         "run reveal-groups",
         "run wash",
+        "run overfit",
     ),
     "frontier private-fair-",
     *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
@@ -154,16 +155,15 @@ def test_the_keys_of_the_training_game_are_valid() -> None:
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
-    page = "".join(
-        (ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference", "release", "training")
-    )
+    pages = ("scenarios", "inference", "release", "training", "overfit")
+    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in pages)
     sections = {
         (name, section.annotation)
         for game in GAMES.values()
         for name, section in game.scenario.model_fields.items()
-        if name in ("scenario", "data", "compliance", "developer", "adversary", "release", "training")
+        if name in ("scenario", "data", "compliance", "developer", "adversary", "release", "training", "overfit")
     }
-    assert len(sections) == 13, "two that any game has, three for each of three games, and two for the training game"
+    assert len(sections) == 15, "two that any game has, three for each of three games, and two for each of two"
     for name, section in sections:
         for field, about in section.model_fields.items():
             assert re.search(rf"\b{about.alias or field}\b", page), f"{name}.{field}"

@@ -139,6 +139,13 @@ def test_the_report_says_where_overfit_comes_from(toy: Path) -> None:
     assert "σ√(2I)" in printed.get()
 
 
+def test_the_page_has_all_keys() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "overfit.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (cell,) = lay_out({"scenario": {"name": "page", "game": "overfit"}, **tomllib.loads(block)}, "docs").cells
+    assert list(tomllib.loads(block)["overfit"]) == list(type(cell.scenario.overfit).model_fields)
+
+
 def test_what_epsilon_does_not_protect_against_is_named_and_what_must_not_be() -> None:
     cell = {"trials": 100, "won": 1, "fall": 0.1, "population_fall": 0.0, "overfit": 0.1, "overfit_sd": 0.05}
     by_x = {
