@@ -13,7 +13,7 @@ from sim.report.columns import Measure, Sheet, mean_of
 from sim.report.estimates import Range, share
 from sim.scenarios.sweep import Sweep
 
-_GAPS: Range = (-2.0, 2.0)
+_GAPS: Range = (-math.inf, math.inf)
 
 overfit_of, x_of, answers_of = (mean_of(name, _GAPS) for name in ("overfit", "from_x", "from_answers"))
 
