@@ -304,6 +304,7 @@ def test_a_developer_that_breaks_the_rules_ends_the_run(tmp_path: Path, twins: T
         played(tmp_path, COMMITTED if lines is SEALS_AGAIN else HEAD)
 
 
+@pytest.mark.check
 def test_a_line_that_says_otherwise_is_found(tmp_path: Path) -> None:
     folder = played(tmp_path, HEAD)
     assert not verify(folder).findings
