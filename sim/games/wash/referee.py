@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from compliance.games.wash import Verdict
 from fairwall.game.v1 import wash_service_pb2 as wire
+from fairwall.game.v1.referee_service_pb2 import Turn
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceServicer, add_WashServiceServicer_to_server
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.commitment import BYTES
@@ -73,14 +74,8 @@ class WashDealer(WashServiceServicer):
         self, request: wire.TakeWashDealRequest, context: grpc.ServicerContext
     ) -> Iterator[wire.TakeWashDealResponse]:
         """Deal to the developer, once compliance serves the trial."""
-        response: Any = wire.TakeWashDealResponse
         trial = self.table.take(_WashTrial, request.after_deal_id, lambda trial: trial.served)
-        if not isinstance(trial, _WashTrial):
-            yield response(turn=trial)
-            return
-        arrays = _arrays(trial.deal)
-        yield response(deal=_wash_deal(trial.deal, arrays))
-        yield from in_chunks(response, arrays)
+        yield from _dealt(wire.TakeWashDealResponse, trial, _wash_deal)
 
     def SubmitCommitment(
         self, request: wire.SubmitCommitmentRequest, context: grpc.ServicerContext
@@ -99,20 +94,12 @@ class WashDealer(WashServiceServicer):
         self, request: wire.TakeCheckDealRequest, context: grpc.ServicerContext
     ) -> Iterator[wire.TakeCheckDealResponse]:
         """Deal to the customer, once the deployed model answers, if rows are checked."""
-        response: Any = wire.TakeCheckDealResponse
         trial = self.table.take(
             _WashTrial,
             request.after_deal_id,
             lambda trial: trial.commitment is not None and len(trial.deal.checked) > 0,
         )
-        if not isinstance(trial, _WashTrial):
-            yield response(turn=trial)
-            return
-        deal = trial.deal
-        arrays: Arrays = {"features": deal.features[deal.checked]}
-        seed, wrong = deal.seeds["adversary"], deal.scenario.wash.wrong
-        yield response(deal=wire.CheckDeal(deal_id=deal.deal_id, seed=seed, wrong=wrong, **announced(arrays)))
-        yield from in_chunks(response, arrays)
+        yield from _dealt(wire.TakeCheckDealResponse, trial, _check_deal)
 
     def SubmitSighting(
         self, request: wire.SubmitSightingRequest, context: grpc.ServicerContext
@@ -133,10 +120,7 @@ class WashDealer(WashServiceServicer):
     ) -> Iterator[wire.TakeAuditDealResponse]:
         """Tell the developer to have its model audited, once the customer has asked."""
         trial = self.table.take(_WashTrial, request.after_deal_id, lambda trial: trial.checked)
-        if isinstance(trial, _WashTrial):
-            yield wire.TakeAuditDealResponse(deal=wire.AuditDeal(deal_id=trial.deal.deal_id))
-        else:
-            yield wire.TakeAuditDealResponse(turn=trial)
+        yield from _dealt(wire.TakeAuditDealResponse, trial, lambda _: (wire.AuditDeal, {}, {}))
 
     def SubmitWash(self, request: wire.SubmitWashRequest, context: grpc.ServicerContext) -> wire.SubmitWashResponse:
         """Take what the developer did."""
@@ -158,26 +142,8 @@ class WashDealer(WashServiceServicer):
         self, request: wire.TakeSightingDealRequest, context: grpc.ServicerContext
     ) -> Iterator[wire.TakeSightingDealResponse]:
         """Tell compliance what the customer saw, once the audit is over."""
-        response: Any = wire.TakeSightingDealResponse
         trial = self.table.take(_WashTrial, request.after_deal_id, lambda trial: trial.ended)
-        if not isinstance(trial, _WashTrial):
-            yield response(turn=trial)
-            return
-        assert trial.submitted is not None, "just waited for"
-        deal, asked = trial.deal, trial.deal.scenario.wash
-        arrays: Arrays = {"seen": np.empty(0, np.uint8) if trial.seen is None else trial.seen}
-        told = wire.SightingDeal(
-            deal_id=deal.deal_id,
-            rows=deal.checked.tolist(),
-            wrong=asked.wrong,
-            alarm=asked.alarm,
-            committed=asked.committed,
-            commitment=trial.commitment or b"",
-            salt=trial.submitted.salt,
-            **announced(arrays),
-        )
-        yield response(deal=told)
-        yield from in_chunks(response, arrays)
+        yield from _dealt(wire.TakeSightingDealResponse, trial, _sighting_deal)
 
     def SubmitVerdict(
         self, request: wire.SubmitVerdictRequest, context: grpc.ServicerContext
@@ -199,31 +165,55 @@ class WashDealer(WashServiceServicer):
         return trial
 
 
-def _arrays(deal: WashDeal) -> Arrays:
-    known = deal.known
+_Told: TypeAlias = tuple[Any, dict[str, Any], Arrays]
+"""A deal's message, its fields, and the arrays that it announces."""
+
+
+def _dealt(response: Any, trial: _WashTrial | Turn, cards: Callable[[_WashTrial], _Told]) -> Iterator[Any]:
+    """Send a party's cards, or that there are none now."""
+    if not isinstance(trial, _WashTrial):
+        yield response(turn=trial)
+        return
+    message, fields, arrays = cards(trial)
+    yield response(deal=message(deal_id=trial.deal.deal_id, **fields, **announced(arrays)))
+    yield from in_chunks(response, arrays)
+
+
+def _wash_deal(trial: _WashTrial) -> _Told:
+    deal, scenario = trial.deal, trial.deal.scenario
+    asked, known = scenario.wash, deal.known
+    given = asked.knows == "given"
     arrays: Arrays = {
         "features": deal.features,
         "training_features": known.training_features,
         "training_labels": known.training_labels,
         "sample_features": known.sample_features,
+        **({"protected": deal.compliance.protected} if given else {}),
     }
-    return arrays | ({"protected": deal.compliance.protected} if deal.scenario.wash.knows == "given" else {})
+    fields = {
+        **{key: getattr(asked, key) for key in ("strategy", "knows", "evades", "committed", "tau")},
+        "seed": deal.seeds["developer"],
+        "mechanism": scenario.compliance.mechanism,
+        "epsilon": scenario.epsilon,
+        "batch_delta": scenario.batch_delta,
+        "disadvantaged_rows": known.disadvantaged,
+        "holds_protected": given,
+    }
+    return wire.WashDeal, fields, arrays
 
 
-def _wash_deal(deal: WashDeal, arrays: Arrays) -> wire.WashDeal:
-    scenario, asked = deal.scenario, deal.scenario.wash
-    return wire.WashDeal(
-        deal_id=deal.deal_id,
-        seed=deal.seeds["developer"],
-        strategy=asked.strategy,
-        knows=asked.knows,
-        evades=asked.evades,
-        committed=asked.committed,
-        tau=asked.tau,
-        mechanism=scenario.compliance.mechanism,
-        epsilon=scenario.epsilon,
-        batch_delta=scenario.batch_delta,
-        disadvantaged_rows=deal.known.disadvantaged,
-        holds_protected="protected" in arrays,
-        **announced(arrays),
-    )
+def _check_deal(trial: _WashTrial) -> _Told:
+    deal = trial.deal
+    fields = {"seed": deal.seeds["adversary"], "wrong": deal.scenario.wash.wrong}
+    return wire.CheckDeal, fields, {"features": deal.features[deal.checked]}
+
+
+def _sighting_deal(trial: _WashTrial) -> _Told:
+    assert trial.submitted is not None, "the trial has ended"
+    fields = {
+        **{key: getattr(trial.deal.scenario.wash, key) for key in ("wrong", "alarm", "committed")},
+        "rows": trial.deal.checked.tolist(),
+        "commitment": trial.commitment,
+        "salt": trial.submitted.salt,
+    }
+    return wire.SightingDeal, fields, {"seen": np.empty(0, np.uint8) if trial.seen is None else trial.seen}
