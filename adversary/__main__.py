@@ -28,6 +28,7 @@ def main() -> None:
         referee.GAME_DISCLOSURE: wait_for_the_end,
         referee.GAME_GROUPS: wait_for_the_end,
         referee.GAME_OVERFIT: wait_for_the_end,
+        referee.GAME_CURATOR: wait_for_the_end,
         referee.GAME_TRAINING: training.play,
         referee.GAME_WASH: wash.play,
     }

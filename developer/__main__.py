@@ -14,6 +14,7 @@ def main() -> None:
     config, layers = process.start("developer")
     # Imported here: all of it runs confined, and there is no thread before.
     with importing("developer"):
+        from developer.curator import play as curator
         from developer.disclosure import play as disclosure
         from developer.groups import play as groups
         from developer.inference import play as inference
@@ -37,6 +38,7 @@ def main() -> None:
         referee.GAME_GROUPS: groups.play,
         referee.GAME_WASH: wash.play,
         referee.GAME_OVERFIT: overfit.play,
+        referee.GAME_CURATOR: curator.play,
     }
     shelf = Shelf()
     with process.playing(config, layers) as recorder:

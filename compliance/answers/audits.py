@@ -98,6 +98,8 @@ class Case:
         in no order, and only counted.
     sealed : Sealed or None
         How models are asked that developers hand over; None takes none.
+    noise_of : callable or None
+        Makes the noise of a request, by its id, of what was committed to; None where seed and draws say how.
     """
 
     dataset: str
@@ -126,6 +128,7 @@ class Case:
     protected: str = ""
     others: Mapping[str, Case] = field(default_factory=dict)
     bought_under: bytes = b""
+    noise_of: Callable[[str], Noise] | None = field(default=None, repr=False)
 
     def by(self, column: str) -> Case:
         """Return the case by a protected column, the first for none; Refusal if it is none of these."""
@@ -249,6 +252,8 @@ class Case:
         return facts_of(bought, self.bought_under)
 
     def _noise(self, request_id: str) -> Noise:
+        if self.noise_of is not None:
+            return self.noise_of(request_id)
         if self.seed is None and self.draws is not None:
             return self.draws.noise(self.dataset, request_id)
         return noise_for(self.seed, request_id)

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from compliance.games import audits, disclosure, groups, overfit, release, training, wash
+from compliance.games import audits, curator, disclosure, groups, overfit, release, training, wash
 from compliance.games.trial import Open
 from fairwall.game.v1.referee_service_pb2 import (
+    GAME_CURATOR,
     GAME_DISCLOSURE,
     GAME_GROUPS,
     GAME_INFERENCE,
@@ -25,4 +26,5 @@ GAMES: Mapping[Game, Open] = {
     GAME_GROUPS: groups.open_trial,
     GAME_WASH: wash.open_trial,
     GAME_OVERFIT: overfit.open_trial,
+    GAME_CURATOR: curator.open_trial,
 }

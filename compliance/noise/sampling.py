@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.geometric import geometric
+from fairwall.laws.commitment import name_and_nonce, noise_key
 
 STEPS_MAX = 2**53
 """The largest multiple of a step that is released; all integers up to here are float64 numbers."""
@@ -88,6 +89,11 @@ def noise_for(seed: bytes | None, request_id: str) -> Noise:
     if seed is None:
         return System()
     return Seeded(np.random.default_rng(int.from_bytes(request_key(seed, request_id), "big")))
+
+
+def committed_noise(seed: bytes, request_id: str) -> Noise:
+    """Give one request's noise where a seed was committed to: see `fairwall.laws.commitment`, whose names ids are."""
+    return Seeded(np.random.default_rng(int.from_bytes(noise_key(seed, *name_and_nonce(request_id)), "big")))
 
 
 class Noise(Protocol):

@@ -32,6 +32,7 @@ MODULES: Table[str | Game[Any, Any, Any]] = Table(
         "groups": "sim.games.groups",
         "wash": "sim.games.wash",
         "overfit": "sim.games.overfit",
+        "curator": "sim.games.curator",
     },
     _checked,
 )

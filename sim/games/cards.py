@@ -115,6 +115,19 @@ class GroupCards:
     epsilon: float
 
 
+@dataclass(frozen=True)
+class CuratorCards:
+    """How compliance answers otherwise than it promised: see the message ``CuratorCards``."""
+
+    minimum_group: int
+    committed: bool
+    cheat: str
+    strength: int
+    share: float
+    sample: int
+    passes: float
+
+
 @dataclass(frozen=True, eq=False)
 class ComplianceCards:
     """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
@@ -134,6 +147,7 @@ class ComplianceCards:
     statistics: StatisticsCards | None = None
     groups: GroupCards | None = None
     sealed: bytes = b""
+    curator: CuratorCards | None = None
 
 
 class Deal(Protocol):

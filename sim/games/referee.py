@@ -186,6 +186,8 @@ def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, Arr
             released = {"sensitive": cards.release.tested, "release": cards.release.values}
             made = {"release": game.ReleaseCards(audits=audits, terms=terms_of(cards.release), **announced(released))}
             arrays |= released
+        if cards.curator is not None:
+            made = {"curator": game.CuratorCards(audits=audits, **vars(cards.curator))}
     seeded = deal.scenario.compliance.noise == "seeded"
     seed = cards.seed if seeded else b""
     return game.ComplianceDeal(deal_id=deal.deal_id, noise_seeded=seeded, seed=seed, **made), arrays

@@ -12,6 +12,7 @@ from fairwall.compliance.v1 import (
 )
 from fairwall.developer.v1 import model_service_pb2
 from fairwall.game.v1 import (
+    curator_service_pb2,
     disclosure_service_pb2,
     group_game_service_pb2,
     inference_service_pb2,
@@ -37,6 +38,7 @@ _TRAINING = "/fairwall.game.v1.TrainingService/"
 _GROUP_GAME = "/fairwall.game.v1.GroupGameService/"
 _WASH = "/fairwall.game.v1.WashService/"
 _OVERFIT = "/fairwall.game.v1.OverfitService/"
+_CURATOR = "/fairwall.game.v1.CuratorService/"
 HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -56,6 +58,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         group_game_service_pb2,
         wash_service_pb2,
         overfit_service_pb2,
+        curator_service_pb2,
     )
     for service in module.DESCRIPTOR.services_by_name.values()
 )
@@ -119,5 +122,9 @@ CALLERS: dict[str, frozenset[str]] = {
     _OVERFIT + "TakeOverfitDeal": frozenset({"developer"}),
     _OVERFIT + "SubmitSealed": frozenset({"developer"}),
     _OVERFIT + "SubmitPatches": frozenset({"developer"}),
+    _CURATOR + "ReleaseCommitment": frozenset({"compliance"}),
+    _CURATOR + "TakeCuratorDeal": frozenset({"developer"}),
+    _CURATOR + "SubmitAnswers": frozenset({"developer"}),
+    _CURATOR + "SubmitOpening": frozenset({"compliance"}),
     HEALTH + "Check": PARTIES_OF_A_RUN,
 }

@@ -28,6 +28,7 @@ class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GAME_GROUPS: _ClassVar[Game]
     GAME_WASH: _ClassVar[Game]
     GAME_OVERFIT: _ClassVar[Game]
+    GAME_CURATOR: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
@@ -40,6 +41,7 @@ GAME_TRAINING: Game
 GAME_GROUPS: Game
 GAME_WASH: Game
 GAME_OVERFIT: Game
+GAME_CURATOR: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)
@@ -100,7 +102,7 @@ class TakeComplianceDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ..., study_cells_chunk: _Optional[bytes] = ..., study_answers_chunk: _Optional[bytes] = ..., groups_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "audits", "release", "study", "statistics", "groups")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "audits", "release", "study", "statistics", "groups", "curator")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +111,7 @@ class ComplianceDeal(_message.Message):
     STUDY_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    CURATOR_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -117,7 +120,8 @@ class ComplianceDeal(_message.Message):
     study: StudyCards
     statistics: StatisticsCards
     groups: GroupCards
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., audits: _Optional[_Union[AuditCards, _Mapping]] = ..., release: _Optional[_Union[ReleaseCards, _Mapping]] = ..., study: _Optional[_Union[StudyCards, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsCards, _Mapping]] = ..., groups: _Optional[_Union[GroupCards, _Mapping]] = ...) -> None: ...
+    curator: CuratorCards
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., audits: _Optional[_Union[AuditCards, _Mapping]] = ..., release: _Optional[_Union[ReleaseCards, _Mapping]] = ..., study: _Optional[_Union[StudyCards, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsCards, _Mapping]] = ..., groups: _Optional[_Union[GroupCards, _Mapping]] = ..., curator: _Optional[_Union[CuratorCards, _Mapping]] = ...) -> None: ...
 
 class AuditCards(_message.Message):
     __slots__ = ("metrics", "mechanism", "epsilon", "delta", "batch_delta", "queries_max", "labels", "protected", "features", "bounding", "precision", "differencing", "reveal_max", "sealed")
@@ -194,6 +198,26 @@ class GroupCards(_message.Message):
     queries_max: int
     groups: _array_pb2.ArrayHeader
     def __init__(self, names: _Optional[_Iterable[str]] = ..., sizes: _Optional[_Iterable[int]] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+
+class CuratorCards(_message.Message):
+    __slots__ = ("audits", "minimum_group", "committed", "cheat", "strength", "share", "sample", "passes")
+    AUDITS_FIELD_NUMBER: _ClassVar[int]
+    MINIMUM_GROUP_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    CHEAT_FIELD_NUMBER: _ClassVar[int]
+    STRENGTH_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    PASSES_FIELD_NUMBER: _ClassVar[int]
+    audits: AuditCards
+    minimum_group: int
+    committed: bool
+    cheat: str
+    strength: int
+    share: float
+    sample: int
+    passes: float
+    def __init__(self, audits: _Optional[_Union[AuditCards, _Mapping]] = ..., minimum_group: _Optional[int] = ..., committed: bool = ..., cheat: _Optional[str] = ..., strength: _Optional[int] = ..., share: _Optional[float] = ..., sample: _Optional[int] = ..., passes: _Optional[float] = ...) -> None: ...
 
 class StatisticsTerms(_message.Message):
     __slots__ = ("epsilon", "delta")

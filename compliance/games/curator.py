@@ -1,0 +1,198 @@
+"""The game of the curator: compliance answers audits otherwise than it promised, and opens what it had committed to.
+
+A cheat changes one answer towards a larger gap, or has it less noisy than was paid for, and keeps to the mechanism's
+grid: an answer by itself never tells.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.answers.accounts import Accounts
+from compliance.answers.audits import Case, game_case
+from compliance.games.audits import report_of
+from compliance.games.picked_sample import picked
+from compliance.games.trial import Around, Cards, OpenTrial, seed_of
+from compliance.ledger.accountant import Budget
+from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.mechanism import Facts, Question, Release
+from compliance.noise.sampling import Noise, committed_noise
+from compliance.records.people import Records
+from fairwall.game.v1 import curator_service_pb2 as wire
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1.curator_service_pb2_grpc import CuratorServiceStub
+from fairwall.laws.commitment import Commitment, commit, rows_of
+from fairwall.rpc.arrays import to_message
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import generator
+from fairwall.wire.metrics import name_of
+
+HONEST, PICKED, MISLABELLED = "none", "picked", "mislabelled"
+
+
+@dataclass(frozen=True)
+class Hand:
+    """What a cheat has when a request comes: the question, the honest release, how strong to be, and how to answer.
+
+    ``anew`` draws noise that the request was not to have; ``likewise`` has the request's own.
+    """
+
+    question: Question
+    epsilon: float
+    strength: int
+    honest: Release
+    anew: Callable[[Question, float], Release]
+    likewise: Callable[[Question, float], Release]
+
+
+Cheat: TypeAlias = Callable[[Hand], Release]
+
+
+def _best(hand: Hand) -> Release:
+    """Draw so many noises in all, and answer with the largest."""
+    others = (hand.anew(hand.question, hand.epsilon) for _ in range(hand.strength - 1))
+    return max([hand.honest, *others], key=lambda release: float(release.values[0]))
+
+
+def _quiet(hand: Hand) -> Release:
+    """Add so many times less noise than was paid for."""
+    return hand.likewise(hand.question, hand.epsilon * hand.strength)
+
+
+def _dropped(hand: Hand) -> Release:
+    """Leave out so many disadvantaged people whom the model accepts."""
+    records, (accepted, *_) = hand.question.records, hand.question.predictions
+    out = np.flatnonzero((records.protected == 0) & (accepted == 1))[: hand.strength]
+    kept = np.delete(np.arange(records.people), out)
+    return hand.likewise(_asked_of(hand, records.labels[kept], records.protected[kept], kept), hand.epsilon)
+
+
+def _relabelled(hand: Hand) -> Release:
+    """Take so many advantaged people whom the model rejects for disadvantaged."""
+    records, (accepted, *_) = hand.question.records, hand.question.predictions
+    protected = records.protected.copy()
+    protected[np.flatnonzero((protected == 1) & (accepted == 0))[: hand.strength]] = 0
+    everybody = np.arange(records.people)
+    return hand.likewise(_asked_of(hand, records.labels, protected, everybody), hand.epsilon)
+
+
+def _asked_of(hand: Hand, labels: NDArray[np.uint8], protected: NDArray[np.uint8], kept: NDArray[np.intp]) -> Question:
+    asked, records = hand.question, hand.question.records
+    others = Records.imagined(labels, protected, records.metrics, records.minimum_group)
+    return Question(asked.metric, asked.predictions[:, kept], others)
+
+
+CHEATS: dict[str, Cheat | None] = {
+    HONEST: None,
+    "best": _best,
+    "quiet": _quiet,
+    "dropped": _dropped,
+    "relabelled": _relabelled,
+    MISLABELLED: None,
+    PICKED: None,
+}
+"""What is done to an answer, by the cheat's name. Who is mislabelled was before, and what is picked is a sample."""
+
+
+@dataclass(frozen=True)
+class CheatingMechanism(LaplaceMechanism):
+    """The Laplace mechanism, but for the requests that are cheated at, which are a share of all, by a coin of each."""
+
+    cheat: str = HONEST
+    strength: int = 1
+    share: float = 1.0
+
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return an answer, honest or not. See `Noisy.noisy`."""
+        before = copy.deepcopy(noise)
+        honestly = super().noisy
+        honest = honestly(question, facts, epsilon, delta, noise)
+        cheat = CHEATS[self.cheat]
+        if cheat is None or not noise.bernoulli(self.share, 1)[0]:
+            return honest
+
+        def answer(noise: Noise, question: Question, epsilon: float) -> Release:
+            return honestly(question, facts, epsilon, delta, noise)
+
+        return cheat(
+            Hand(question, epsilon, self.strength, honest, partial(answer, noise), partial(answer, before)),
+        )
+
+
+@dataclass(frozen=True)
+class Curator:
+    """What compliance holds in a trial: the case that answers, and what commits to it and opens it."""
+
+    case: Case
+    seed: bytes
+    salt_key: bytes
+    sample: NDArray[np.float64]
+
+    def commitment(self) -> Commitment:
+        """Commit to the attributes that answers are to be of, and to the seed of their noise."""
+        records = self.case.records
+        return commit(rows_of(records.labels), records.protected.tolist(), self.seed, self.salt_key)
+
+
+def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
+    """Commit, where that is asked for, and open the audits of a test set."""
+    curator, service = open_curator(deal, cards), CuratorServiceStub(around.referee)
+    if deal.curator.committed:
+        service.ReleaseCommitment(
+            wire.ReleaseCommitmentRequest(
+                deal_id=deal.deal_id, commitment=wire.Commitment(**vars(curator.commitment()))
+            ),
+            timeout=CALL_SECONDS,
+        )
+
+    def report() -> game.SubmitAuditReportRequest:
+        service.SubmitOpening(
+            wire.SubmitOpeningRequest(
+                deal_id=deal.deal_id,
+                attributes=to_message(curator.case.records.protected),
+                seed=curator.seed,
+                salt_key=curator.salt_key,
+                sample=to_message(curator.sample),
+            ),
+            timeout=CALL_SECONDS,
+        )
+        return report_of(curator.case)
+
+    return OpenTrial(Accounts(audits={deal.deal_id: curator.case}), report)
+
+
+def open_curator(deal: game.ComplianceDeal, cards: Cards) -> Curator:
+    """Open what a deal deals, the way its cheat has it."""
+    dealt, audits, seed = deal.curator, deal.curator.audits, seed_of(deal)
+    assert seed is not None, "a scenario of this game has seeded noise"
+    labels, protected = (cards[name].astype(np.uint8, copy=True) for name in ("labels", "protected"))
+    own = generator(hmac.digest(seed, b"cheat", hashlib.sha256))
+    if dealt.cheat == MISLABELLED:
+        protected[own.permutation(np.flatnonzero(protected == 1))[: dealt.strength]] = 0
+    metrics = tuple(map(name_of, audits.metrics))
+    records = Records(labels, protected, metrics, int(dealt.minimum_group))
+    case = game_case(
+        deal.deal_id,
+        records,
+        CheatingMechanism(cheat=dealt.cheat, strength=int(dealt.strength), share=dealt.share),
+        Budget(audits.epsilon, audits.delta),
+        audits.batch_delta,
+        audits.queries_max,
+        seed,
+    )
+    sample = picked(records, dealt.sample, dealt.passes if dealt.cheat == PICKED else None, own)
+    return Curator(
+        replace(case, noise_of=partial(committed_noise, seed)),
+        seed,
+        hmac.digest(seed, b"salts", hashlib.sha256),
+        sample,
+    )

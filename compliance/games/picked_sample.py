@@ -1,0 +1,72 @@
+r"""A sample of rows that is to pass for all of them: drawn, or picked so that its groups get label 1 about as often.
+
+Of all laws under which the gap of the groups' rates is at most ``passes`` the one that is nearest to the rows' own in
+Kullback-Leibler divergence is looked for: it is hardest to tell from them by a sample. By the chain rule the divergence
+is that of the four cells of group and label, plus the mean over cells of that within each cell. The gap is about cells
+alone, so the second part is 0: within a cell rows are drawn at random (arXiv 2507.20708 projects so, too). Of the
+cells' counts in a sample, groups keep their shares, and with the disadvantaged group's rate q0, the advantaged group's
+q1 and the rows' own p0 and p1, n0 KL(q0, p0) + n1 KL(q1, p1) is the least that is left to find: over whole counts, by
+trying them all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.records.people import Records
+
+
+def picked(records: Records, rows: int, passes: float | None, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw so many rows, without one twice; 0 for none.
+
+    Parameters
+    ----------
+    passes : float or None
+        The largest gap in labels, advantaged less disadvantaged, that the sample may have; None draws it honestly.
+
+    Returns
+    -------
+    ndarray of float64, shape (rows,)
+        Their numbers, from 0.
+
+    Raises
+    ------
+    ValueError
+        If no such sample can be drawn of these rows.
+    """
+    if passes is None or rows == 0:
+        return rng.choice(records.people, rows, replace=False).astype(np.float64)
+    labels, protected = records.labels, records.protected
+    members = [np.flatnonzero((protected == group) & (labels == label)) for group in (0, 1) for label in (0, 1)]
+    counts = cells(np.array([len(one) for one in members]), rows, passes)
+    drawn = [rng.choice(one, count, replace=False) for one, count in zip(members, counts.tolist(), strict=True)]
+    return rng.permutation(np.concatenate(drawn)).astype(np.float64)
+
+
+def cells(there: NDArray[np.int64], rows: int, passes: float) -> NDArray[np.int64]:
+    """Count how many rows of each cell the nearest sample has that passes.
+
+    ``there`` are those that all rows have, shape (4,): disadvantaged with label 0 and 1, then advantaged. ValueError if
+    no sample of so many rows passes.
+    """
+    (out0, in0), (out1, in1) = there.reshape(2, 2).tolist()
+    n0 = round(rows * (out0 + in0) / there.sum())
+    n1 = rows - n0
+    x1 = np.arange(n1 + 1)
+    # For each count of the advantaged the counts of the disadvantaged that pass; more of them are farther away.
+    least = np.ceil(n0 * (x1 / max(n1, 1) - passes) - 1e-9)
+    x0 = np.maximum(least, round(n0 * in0 / max(out0 + in0, 1))).astype(np.int64)
+    fits = (x0 <= min(n0, in0)) & (n0 - x0 <= out0) & (x1 <= in1) & (n1 - x1 <= out1)
+    if not fits.any() or min(n0, n1) == 0:
+        raise ValueError("no sample of so many rows passes")
+    apart = _divergence(x0, n0, in0 / (out0 + in0)) + _divergence(x1, n1, in1 / (out1 + in1))
+    best = int(np.argmin(np.where(fits, apart, np.inf)))
+    return np.array([n0 - x0[best], x0[best], n1 - x1[best], x1[best]])
+
+
+def _divergence(hits: NDArray[np.int64], of: int, rate: float) -> NDArray[np.float64]:
+    """Return n KL(x/n, rate) for each number of hits."""
+    from scipy.special import rel_entr
+
+    return np.asarray(rel_entr(hits, of * rate) + rel_entr(of - hits, of * (1 - rate)))

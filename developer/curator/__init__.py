@@ -1,0 +1,1 @@
+"""The developer's part in the game of the curator."""

@@ -1,0 +1,123 @@
+"""What binds a curator to whom it answers about and to its noise, before anybody asks: hashes, which tell neither.
+
+**Rows.** Each row is public bytes and a secret attribute in {0, 1}. A leaf is SHA-256(0 | salt | attribute | row), and
+a node SHA-256(1 | left | right); a tree of n > 1 leaves has the largest power of two below n on its left (RFC 6962,
+section 2.1). To find another set of attributes, or another number of them, with one root is to find a collision of
+SHA-256: leaves and nodes begin otherwise, and salts and attributes have one length. The salts are 32 bytes each,
+pseudo-random in a key that stays secret: without them the two attributes that a row may have could both be tried.
+
+**Noise.** The seed is 32 random bytes, so that SHA-256(2 | seed) tells nothing of it. A request's noise is made of
+HMAC-SHA-256(seed, length of its name | name | nonce). The nonce is the developer's: a curator who has committed to the
+seed does not know what noise a request will have, and has one noise for it, not the best of several; one who knew all
+requests beforehand could try seeds until it likes their noise. Names and nonces travel as one request id.
+
+What is bound is what was true for the curator when it committed: that its attributes are people's own, nothing here
+says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIGEST_BYTES = 32
+
+_LEAF, _NODE, _SEED = b"\x00", b"\x01", b"\x02"
+
+
+class CommitmentError(ValueError):
+    """A commitment that is not one to these rows. Its text is one line, and a function of public numbers alone."""
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """What is published before anybody asks.
+
+    Attributes
+    ----------
+    rows : how many there are.
+    rows_digest : of what is public of them, in their order.
+    root : of the tree over salted rows and attributes.
+    seed_digest : of the noise's seed.
+    """
+
+    rows: int
+    rows_digest: bytes
+    root: bytes
+    seed_digest: bytes
+
+    def require(self, rows: Sequence[bytes]) -> None:
+        """Raise CommitmentError unless it is a commitment to these rows, whatever their attributes."""
+        if self.rows != len(rows):
+            raise CommitmentError(f"the commitment is to {self.rows:,} rows, not to {len(rows):,}")
+        if any(len(part) != DIGEST_BYTES for part in (self.rows_digest, self.root, self.seed_digest)):
+            raise CommitmentError(f"the commitment has a digest that is not of {DIGEST_BYTES} bytes")
+        if self.rows_digest != digest_of(rows):
+            raise CommitmentError("the commitment is to other rows")
+
+
+def commit(rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_key: bytes) -> Commitment:
+    """Commit to rows, at least one, with their attributes, and to a seed.
+
+    Raises
+    ------
+    CommitmentError
+        Unless each row has one attribute, 0 or 1.
+    """
+    if not rows or len(rows) != len(attributes) or not set(attributes) <= {0, 1}:
+        raise CommitmentError("there must be one attribute a row, 0 or 1, and at least one row")
+    leaves = [
+        hashlib.sha256(_LEAF + salt(salt_key, number) + bytes([attribute]) + row).digest()
+        for number, (row, attribute) in enumerate(zip(rows, attributes, strict=True))
+    ]
+    return Commitment(len(rows), digest_of(rows), root_of(leaves), hashlib.sha256(_SEED + seed).digest())
+
+
+def root_of(leaves: Sequence[bytes]) -> bytes:
+    """Return the root of the tree over at least one leaf."""
+    if len(leaves) == 1:
+        return leaves[0]
+    left = 1 << (len(leaves) - 1).bit_length() - 1
+    return hashlib.sha256(_NODE + root_of(leaves[:left]) + root_of(leaves[left:])).digest()
+
+
+def salt(key: bytes, number: int) -> bytes:
+    """Return a row's salt, 32 bytes."""
+    return hmac.digest(key, number.to_bytes(8, "big"), hashlib.sha256)
+
+
+def digest_of(rows: Sequence[bytes]) -> bytes:
+    """Return the digest of what is public of rows: each with its length, so that no two lists are alike."""
+    return hashlib.sha256(b"".join(len(row).to_bytes(8, "big") + row for row in rows)).digest()
+
+
+def noise_key(seed: bytes, name: str, nonce: bytes) -> bytes:
+    """Return what a request's noise is made of: 32 bytes, a pseudo-random function of the request and its nonce."""
+    written = name.encode()
+    return hmac.digest(seed, len(written).to_bytes(8, "big") + written + nonce, hashlib.sha256)
+
+
+def request_id(name: str, nonce: bytes) -> str:
+    """Write a request's name and its nonce as one id."""
+    return f"{name}.{nonce.hex()}"
+
+
+def name_and_nonce(request_id: str) -> tuple[str, bytes]:
+    """Read a request's name and its nonce off its id; all of one that was written otherwise is the name.
+
+    No two ids have both alike: else two requests would have one noise, which is gone from the difference of their
+    answers.
+    """
+    name, _, written = request_id.rpartition(".")
+    is_nonce = written and not len(written) % 2 and set(written) <= set("0123456789abcdef")
+    return (name, bytes.fromhex(written)) if name and is_nonce else (request_id, b"")
+
+
+def rows_of(labels: NDArray[np.uint8]) -> list[bytes]:
+    """Write down what is public of a test set's rows: each one's number, and its label, 0 or 1; shape (rows,)."""
+    return [number.to_bytes(8, "big") + bytes([label]) for number, label in enumerate(labels.tolist())]

@@ -1,0 +1,100 @@
+"""Deals of the game of the curator: people of a table, how compliance cheats, and what the regulator knows besides."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.people import LeftOut
+from sim import datasets
+from sim.datasets import Rows
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, CuratorCards, DealError, party_seed
+from sim.games.curator.scenario import CuratorScenario
+from sim.scenarios.sweep import Cell
+
+_DRAWS_MAX = 100
+
+
+@dataclass(frozen=True, eq=False)
+class CuratorDeal:
+    """One trial's cards.
+
+    Attributes
+    ----------
+    people, others : (rows, columns), numbers about those whom compliance holds and as many others as a sample is to
+        have:
+        features, label and group, all public to the regulator; without rows where no sample is shown.
+    seed, own : the developer's, and the regulator's.
+    """
+
+    deal_id: str
+    scenario: CuratorScenario
+    compliance: ComplianceCards
+    people: NDArray[np.float64] = field(repr=False)
+    others: NDArray[np.float64] = field(repr=False)
+    seed: bytes = field(repr=False)
+    own: bytes = field(repr=False)
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> CuratorDeal:
+    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
+
+    Raises
+    ------
+    DealError
+        If the table has too few people, or too few of a group.
+    DataError
+        If the table cannot be loaded.
+    """
+    scenario, asked = cell.scenario, cell.scenario.curator
+    seed = scenario.scenario.seed + trial
+    own = party_seed(secret, seed, "referee")
+    rng = np.random.default_rng([*own])
+    table = _loaded(scenario.data.source, tuple(scenario.data.roles.items()), scenario.data.drop)
+    wanted = scenario.data.people + asked.sample
+    if wanted > len(table.labels):
+        raise DealError(f"data.people: {wanted:,} people wanted, {table.name} has {len(table.labels):,}")
+    for _ in range(_DRAWS_MAX):
+        drawn = rng.choice(len(table.labels), wanted, replace=False)
+        people, others = drawn[: scenario.data.people], drawn[scenario.data.people :]
+        labels, protected = table.labels[people], table.protected[people]
+        if min(protected.sum(), len(people) - protected.sum()) >= asked.minimum_group:
+            break
+    else:
+        raise DealError(
+            f"curator.minimum_group: a group had fewer than {asked.minimum_group} people in each of {_DRAWS_MAX} draws "
+            f"of {scenario.data.people:,}"
+        )
+    cards = CuratorCards(
+        asked.minimum_group,
+        scenario.committed,
+        asked.cheat,
+        asked.strength,
+        asked.share,
+        asked.sample,
+        asked.passes,
+    )
+    known = people if asked.sample else people[:0]
+    return CuratorDeal(
+        deal_id=deal_id,
+        scenario=scenario,
+        compliance=ComplianceCards(labels, protected, party_seed(secret, seed, "compliance"), curator=cards),
+        people=_numbers(table, known),
+        others=_numbers(table, others),
+        seed=party_seed(secret, seed, "developer"),
+        own=own,
+        left_out=table.left_out,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...]) -> Rows:
+    return datasets.load(source, drop=drop, **dict(roles))  # type: ignore[arg-type]  # the roles' names are its own
+
+
+def _numbers(table: Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    return np.column_stack([table.encoded[rows], table.labels[rows], table.protected[rows]])

@@ -1,0 +1,69 @@
+"""Whether a sample looks like one of the people that it is shown for: the usual five tests of goodness of fit.
+
+The regulator has other people of the same table, as many as the sample has, and holds both against one another:
+features, label and group. Tests of one column each (Kolmogorov and Smirnov's) are corrected for how many columns there
+are; those of all columns together (Wasserstein's distance summed over columns, the maximum mean discrepancy with a
+Gaussian kernel of the median distance, the energy distance) compare with permutations of both. Pearson's chi-squared
+test is of the four cells of label and group, which is what a sample is picked by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.05
+TESTS = ("ks", "chi2", "wasserstein", "mmd", "energy")
+
+_PERMUTATIONS = 199
+
+
+def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.random.Generator) -> dict[str, float]:
+    """Return each test's p-value, of two tables with columns alike, the last two of which are label and group.
+
+    Parameters
+    ----------
+    sample, others : ndarray, shape (rows, columns)
+    rng : numpy.random.Generator
+        Draws the permutations.
+    """
+    from scipy.spatial.distance import pdist, squareform
+    from scipy.stats import chi2_contingency, ks_2samp
+
+    both = np.concatenate([sample, others])
+    varied = both[:, both.std(axis=0) > 0]
+    scaled = varied / varied.std(axis=0)
+    columns = varied.shape[1]
+    each = [ks_2samp(one[: len(sample)], one[len(sample) :], method="asymp").pvalue for one in varied.T]
+    cells = (2 * both[:, -2] + both[:, -1]).astype(np.intp)
+    table = np.array([np.bincount(part, minlength=4) for part in (cells[: len(sample)], cells[len(sample) :])])
+    squares = squareform(pdist(scaled, "sqeuclidean"))
+    order = np.argsort(scaled, axis=0)
+    steps = np.diff(np.take_along_axis(scaled, order, axis=0), axis=0)
+    inside = np.zeros((_PERMUTATIONS + 1, len(both)))
+    inside[0, : len(sample)] = 1
+    for row in inside[1:]:
+        row[rng.permutation(len(both))[: len(sample)]] = 1
+    signs = inside / len(sample) - (1 - inside) / len(others)
+
+    def wasserstein(sign: NDArray[np.float64]) -> float:
+        return float((np.abs(np.cumsum(sign[order], axis=0)[:-1]) * steps).sum())
+
+    def of_kernel(kernel: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], float]:
+        return lambda sign: float(sign @ kernel @ sign)
+
+    return {
+        "ks": min(1.0, columns * float(min(each))),
+        "chi2": float(chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue),
+        "wasserstein": _permuted(signs, wasserstein),
+        "mmd": _permuted(signs, of_kernel(np.exp(-squares / np.median(squares)))),
+        "energy": _permuted(signs, of_kernel(-np.sqrt(squares))),
+    }
+
+
+def _permuted(signs: NDArray[np.float64], distance: Callable[[NDArray[np.float64]], float]) -> float:
+    """Return how many of all orders are as far apart as the first."""
+    first, *others = (distance(sign) for sign in signs)
+    return (1 + sum(other >= first - 1e-12 for other in others)) / len(signs)

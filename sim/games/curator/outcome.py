@@ -1,0 +1,96 @@
+"""What came of a trial of the game of the curator, as the dealer took it or as a transcript tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairwall.game.v1 import curator_service_pb2 as wire
+from fairwall.laws.commitment import Commitment, rows_of
+from fairwall.rpc.arrays import from_message
+from sim.games.curator.deal import CuratorDeal, deal
+from sim.games.curator.regulator import Answered, Opening
+from sim.games.curator.scenario import CuratorScenario
+from sim.games.recorded import NotRecorded, cards_of, report_of, submission_of
+from sim.games.submissions import AuditReport, take_array, take_guess, take_numbers
+from sim.scenarios.sweep import Cell
+from sim.transcripts.messages import TrialMessages
+
+
+@dataclass(frozen=True, eq=False)
+class CuratorOutcome:
+    """What both parties handed in; no commitment where none was asked for."""
+
+    answered: Answered
+    commitment: Commitment | None
+    opening: Opening
+    report: AuditReport
+
+
+def from_messages(
+    cell: Cell[CuratorScenario], number: int, trial: TrialMessages, secret: bytes
+) -> tuple[CuratorDeal, CuratorOutcome]:
+    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
+
+    Raises
+    ------
+    NotRecorded
+        If something that is needed is in no message, or others were dealt.
+    """
+    cards, dealt = cards_of(trial, "ComplianceDeal"), deal(cell, number, trial.deal_id, secret)
+    if not all(np.array_equal(cards[name], getattr(dealt.compliance, name)) for name in ("labels", "protected")):
+        raise NotRecorded("the people are not those that are drawn")
+    return dealt, CuratorOutcome(
+        answered_of(submission_of(trial, "SubmitAnswers")),
+        commitment_of(submission_of(trial, "ReleaseCommitment").commitment) if dealt.scenario.committed else None,
+        opening_of(submission_of(trial, "SubmitOpening")),
+        report_of(trial),
+    )
+
+
+def take_answered(request: wire.SubmitAnswersRequest, dealt: CuratorDeal) -> Answered:
+    """Take what was asked and answered; Refusal if it does not fit together, or the deal."""
+    asked = dealt.scenario.curator.requests
+    take_array(request.predictions, (asked, dealt.scenario.data.people), np.bool_)
+    take_numbers(request.answers, asked)
+    return answered_of(request)
+
+
+def take_opening(request: wire.SubmitOpeningRequest, dealt: CuratorDeal) -> Opening:
+    """Take what compliance opens; Refusal if it does not fit the deal. What it opens, the regulator says."""
+    asked, people = dealt.scenario.curator, dealt.scenario.data.people
+    take_guess(request.attributes, (people,))
+    rows = take_numbers(request.sample, asked.sample)
+    if len(np.unique(rows)) != len(rows) or not np.isin(rows, np.arange(people)).all():
+        raise ValueError("a sample is of different rows")
+    return opening_of(request)
+
+
+def require_commitment(commitment: Commitment, dealt: CuratorDeal) -> None:
+    """Raise CommitmentError unless it is one to the rows that were dealt."""
+    commitment.require(rows_of(dealt.compliance.labels))
+
+
+def answered_of(request: wire.SubmitAnswersRequest) -> Answered:
+    """Read what was asked and answered."""
+    return Answered(
+        tuple(request.request_ids),
+        from_message(request.predictions).astype(np.uint8),
+        from_message(request.answers).astype(np.float64),
+    )
+
+
+def opening_of(request: wire.SubmitOpeningRequest) -> Opening:
+    """Read what was opened."""
+    return Opening(
+        from_message(request.attributes).astype(np.uint8),
+        request.seed,
+        request.salt_key,
+        from_message(request.sample).astype(np.intp),
+    )
+
+
+def commitment_of(message: wire.Commitment) -> Commitment:
+    """Read a commitment."""
+    return Commitment(int(message.rows), message.rows_digest, message.root, message.seed_digest)

@@ -1,0 +1,124 @@
+"""The regulator: it opens some of the requests, and says whether compliance did as it promised.
+
+It is the only one to whom attributes, seed and salts are opened. What it knows besides are the requests and the answers
+as the developer got them, and of samples other people of the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.noise.sampling import ROUNDING_STEPS, committed_noise, step_for
+from compliance.records.people import Records
+from developer.curator.play import METRIC
+from fairwall.laws.calibration import laplace_law
+from fairwall.laws.commitment import Commitment, CommitmentError, commit, rows_of
+from sim.games.curator import goodness, law
+from sim.games.curator.deal import CuratorDeal
+
+ACCUSING = goodness.LEVEL / len(goodness.TESTS)
+"""Below which p-value one of the tests of a sample accuses: an honest one is accused in 5% of cases at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What the developer asked and got: ids, predictions (requests, people) of 0 and 1, answers (requests,)."""
+
+    request_ids: tuple[str, ...]
+    predictions: NDArray[np.uint8]
+    answers: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What compliance opens: attributes (people,), the seed and the key of the salts, and the sample's row numbers."""
+
+    attributes: NDArray[np.uint8] = field(repr=False)
+    seed: bytes = field(repr=False)
+    salt_key: bytes = field(repr=False)
+    sample: NDArray[np.intp] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the regulator found.
+
+    Attributes
+    ----------
+    opened : the numbers of the requests that it opened, from 0.
+    tests : p-values, by the test.
+    """
+
+    accused: bool
+    opened: tuple[int, ...]
+    tests: dict[str, float]
+
+
+def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, opening: Opening) -> Verdict:
+    """Open requests that nobody knew of before, and judge by the scenario's defence."""
+    asked = deal.scenario.curator
+    rng = np.random.default_rng([*deal.own, 1])
+    opened = tuple(sorted(rng.choice(asked.requests, asked.openings, replace=False).tolist())) if asked.openings else ()
+    if asked.sample:
+        tests = goodness.p_values(deal.people[opening.sample], deal.others, rng)
+        return Verdict(min(tests.values()) < ACCUSING, opened, tests)
+    if asked.defence == "statistics":
+        noise = answered.answers - exact_gaps(deal, answered)
+        tests = {"noise": law.p_value(noise[list(opened)] / scale(deal))}
+        return Verdict(tests["noise"] < law.LEVEL, opened, tests)
+    if asked.defence == "commitment":
+        assert commitment is not None, "nobody is admitted before there is one"
+        keeps = is_opened(deal, commitment, opening)
+        recomputed = answers(deal, answered, opening.attributes, opening.seed, opened) if keeps else None
+        return Verdict(recomputed is None or bool((recomputed != answered.answers[list(opened)]).any()), opened, {})
+    return Verdict(False, opened, {})
+
+
+def is_opened(deal: CuratorDeal, commitment: Commitment, opening: Opening) -> bool:
+    """Say whether an opening is that of a commitment, which is one to these rows."""
+    try:
+        rows = rows_of(deal.compliance.labels)
+        return commit(rows, opening.attributes.tolist(), opening.seed, opening.salt_key) == commitment
+    except CommitmentError:
+        return False
+
+
+def answers(
+    deal: CuratorDeal, answered: Answered, attributes: NDArray[np.uint8], seed: bytes, numbers: Sequence[int]
+) -> NDArray[np.float64]:
+    """Recompute answers of some of the requests: shape (numbers,)."""
+    asked = deal.scenario.curator
+    records = Records.imagined(deal.compliance.labels, attributes, (METRIC,), asked.minimum_group)
+    epsilon, mechanism = deal.scenario.share_of_epsilon, LaplaceMechanism()
+    return np.array(
+        [
+            mechanism.release(
+                Question(METRIC, answered.predictions[number : number + 1], records),
+                NO_FACTS,
+                epsilon,
+                0.0,
+                committed_noise(seed, answered.request_ids[number]),
+            ).values[0]
+            for number in numbers
+        ]
+    )
+
+
+def exact_gaps(deal: CuratorDeal, answered: Answered) -> NDArray[np.float64]:
+    """Return the gaps without noise, shape (requests,), by the attributes that people have."""
+    records = Records.imagined(deal.compliance.labels, deal.compliance.protected, (METRIC,))
+    return Question(METRIC, answered.predictions, records).gaps()
+
+
+def scale(deal: CuratorDeal) -> float:
+    """Return the scale of the noise of each answer, as `compliance.mechanisms.laplace` has it."""
+    people, least = deal.scenario.data.people, deal.scenario.curator.minimum_group
+    epsilon = deal.scenario.share_of_epsilon
+    exact = laplace_law(METRIC, people, 1, epsilon, least).scale
+    return exact + ROUNDING_STEPS * step_for(exact) / epsilon

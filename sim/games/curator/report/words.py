@@ -1,0 +1,130 @@
+"""What the page of a run of the game of the curator says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sim.games.curator.law import LEVEL
+from sim.games.curator.report.columns import accused_of, share_of, shift_of, tables
+from sim.games.curator.report.figures import draw
+from sim.games.curator.scenario import CuratorScenario
+from sim.games.game import Line
+from sim.report.cells import Swept
+from sim.report.estimates import INTERVALS
+from sim.report.notation import plural
+from sim.report.page import Bar, Card, Page, Term, sections, settings
+from sim.scenarios.sweep import Sweep
+
+_CARDS = "Of each cheat and defence that were played the cell in which compliance won most."
+_ASSUMPTIONS: tuple[Term, ...] = (
+    (
+        "What wins",
+        "An answer that is a scale of its noise or more away from the honest one, or a sample that passes, and a "
+        "regulator who does not accuse. The honest answer has the attributes that people have, and its own noise.",
+    ),
+    (
+        "Statistics alone do not suffice",
+        f"At a level of {LEVEL:.0e}, which an honest service needs that is looked at often, openings that find the best "
+        "of five noises do not find the better of two.",
+    ),
+    (
+        "What a commitment binds",
+        "Attributes, row by row, and the seed of all noise, before anybody asks; each request adds a nonce of the "
+        "developer's. What is opened is recomputed to the last bit. Attributes that were wrong before are committed to "
+        "as they are: nobody finds them who does not ask people.",
+    ),
+    (
+        "Who sees what",
+        "Attributes, salts and seed are opened to the regulator alone. The developer has roots, answers and verdicts.",
+    ),
+    ("Intervals", INTERVALS),
+)
+
+
+def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    swept = Swept(sweep.scenario.axes)
+    worst: dict[tuple[str, str], Line] = {}
+    for cell in sorted(summary, key=lambda cell: -_won(cell)):
+        worst.setdefault((cell["cheat"], cell["defence"]), cell)
+    return Page(
+        cards=[_card(swept, cell) for cell in worst.values()],
+        about_cards=_CARDS,
+        played=_played(lines),
+        findings=tuple(_findings(swept, summary)) or ("No trial finished.",),
+        settings=settings(
+            sweep,
+            {
+                "Cheat": lambda one: one.curator.cheat,
+                "Strength": lambda one: one.curator.strength,
+                "Share of requests": lambda one: one.curator.share,
+                "Defence": lambda one: one.curator.defence,
+                "Requests": lambda one: one.curator.requests,
+                "Openings": lambda one: one.curator.openings,
+                "Sample": lambda one: one.curator.sample,
+                "People": lambda one: one.data.people,
+                "Trials a cell": lambda one: one.scenario.trials,
+            },
+        ),
+        sections=sections(tables(sweep, lines, summary), draw(swept, summary)) if summary else (),
+        assumptions=_ASSUMPTIONS,
+    )
+
+
+def _won(cell: Line) -> float:
+    share: float = cell["won"] / cell["trials"]
+    return share
+
+
+def _card(swept: Swept, cell: Line) -> Card:
+    won, accused = share_of("won")(cell), accused_of(cell)
+    assert won is not None, "every cell has it"
+    assert accused is not None, "every cell has it"
+    shift = shift_of(cell)
+    did = (
+        f"{cell['flags']:.1f} of 5 tests flag the sample, whose gap is {cell['gap_shown']:.3f} where all have "
+        f"{cell['gap_of_all']:.3f}"
+        if shift is None
+        else f"Answers move by {shift.text(2)} scales of the noise on average"
+    ).replace("-", "−")
+    text = (
+        f"{did}; compliance is accused in {100 * accused.mean:.0f}% of the trials, and wins in {100 * won.mean:.0f}%."
+    )
+    alt = f"Won in {100 * won.mean:.0f}% of the trials"
+    return Card(
+        (swept.name(cell) or "The run")[:1].upper() + (swept.name(cell) or "The run")[1:],
+        text,
+        Bar.on((0.0, 1.0), 0.0, won.mean, ("never wins", "always wins"), alt),
+    )
+
+
+def _played(lines: Sequence[Line]) -> str:
+    return (
+        "The developer asked compliance about models that it drew at random. Compliance answered, in some cells not as "
+        "it had promised. A regulator opened some of the requests, by the cell's defence, and said whether it accuses "
+        f"compliance, in {plural(len(lines), 'trial')} in all."
+    )
+
+
+def _findings(swept: Swept, summary: Sequence[Line]) -> Iterator[str]:
+    if not summary:
+        return
+    honest = [cell for cell in summary if cell["cheat"] == "none" and cell["defence"] != "none"]
+    if honest:
+        accused, trials = (sum(cell[key] for cell in honest) for key in ("accused", "trials"))
+        yield f"An honest compliance was accused in {accused:,} of {plural(trials, 'trial')}."
+    bound = [cell for cell in summary if cell["defence"] == "commitment"]
+    if bound:
+        opened = sum(cell["opened_affected"] for cell in bound)
+        missed = sum(cell["missed"] for cell in bound if cell["cheat"] != "mislabelled")
+        yield (
+            f"Under a commitment, requests that were answered otherwise were among those opened in {opened:,} trials; "
+            f"leaving out attributes that were wrong before, {missed:,} of them ended without an accusation."
+        )
+    looked_at = [cell for cell in summary if cell["defence"] == "statistics" and cell["cheat"] != "none"]
+    if looked_at:
+        least = min(looked_at, key=lambda cell: cell["accused"] / cell["trials"])
+        yield (
+            f"Statistics alone do not suffice: {swept.name(least) or 'the run'} is accused in only "
+            f"{100 * least['accused'] / least['trials']:.0f}% of the trials."
+        )
