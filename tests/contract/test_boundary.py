@@ -84,10 +84,11 @@ def test_the_whole_boundary_holds_and_every_party_learns_something() -> None:
     assert list(learns("adversary")) == ["OUTSIDE"]
     assert list(learns("developer")) == ["OUTSIDE", "DEVELOPMENT"]
     secret = learns("compliance")["PROTECTED"]
-    assert secret["ComplianceDeal"] == ["seed", "audits", "release", "study", "statistics", "groups"]
+    assert secret["ComplianceDeal"] == ["seed", "audits", "release", "study", "statistics", "groups", "curator"]
     assert secret["AuditCards"] == secret["StatisticsCards"] == ["protected"]
     assert secret["ReleaseCards"] == ["audits", "sensitive", "release"]
     assert (secret["StudyCards"], secret["GroupCards"]) == (["study_cells", "study_answers"], ["groups"])
+    assert secret["CuratorCards"] == ["audits", "cheat", "strength", "share"]
 
 
 def test_no_field_that_reaches_the_developer_or_the_adversary_is_named_after_what_they_must_not_see() -> None:

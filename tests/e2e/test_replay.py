@@ -91,7 +91,7 @@ probes = 100
 """
 
 SLOW, CHECK = pytest.mark.slow, pytest.mark.check
-GAMES = {"reveal", "inference", "release", "disclosure", "training", "groups", "wash", "overfit"}
+GAMES = {"reveal", "inference", "release", "disclosure", "training", "groups", "wash", "overfit", "curator"}
 HAS_FIXED = kernels.processor() == kernels.LEVEL
 FIXED = pytest.mark.skipif(not HAS_FIXED, reason=f"fixed kernels need {kernels.LEVEL}")
 

@@ -7,7 +7,7 @@ u + ... + u^(K-1) over u from 1/2 to 1. So
 
     E M = sum over j = 1..K of (1 - 2^-j) / j  -  2^-K / K:
 
-3/4 of the scale for K = 2, 1.586 for 5, 2.245 for 10, 4.494 for 100. The answer that was to be given has the first of
+3/4 of the scale for K = 2, 1.589 for 5, 2.236 for 10, 4.494 for 100. The answer that was to be given has the first of
 the K noises, of mean 0, so E M is also how far answers move; it is no other one with probability 1 / K.
 
 **Openings.** Where each request is answered otherwise with probability f, independently, any s of them that are chosen

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from compliance.games.curator import HONEST
 from sim.games.curator.goodness import TESTS
 from sim.games.game import Line
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet
 from sim.report.estimates import FEWEST, SHARE, Estimate, Range, estimate_of
+from sim.report.notation import MISSING, setting
 from sim.scenarios.sweep import Sweep
 
 _ANY: Range = (-math.inf, math.inf)
@@ -115,9 +117,24 @@ SAMPLE: tuple[Measure[Line], ...] = (
 )
 
 
+_HEADS = {"curator.strength": "×", "curator.share": "f", "curator.openings": "s"}
+_UNSAID = {"curator.share": 1, "curator.openings": 0, "curator.sample": 0, "curator.defence": "none"}
+
+
+def swept_in(sweep: Sweep) -> Swept:
+    """Give what tells cells apart; what is not done is not said."""
+
+    def write(cell: Line, key: str) -> str:
+        if cell[key] == _UNSAID.get(key):
+            return MISSING
+        return "honest" if key == "curator.cheat" and cell[key] == HONEST else setting(cell[key])
+
+    return Swept(sweep.scenario.axes, heads=_HEADS, write=write)
+
+
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
     """Lay out answers, and samples, a row a cell."""
-    swept = Swept(sweep.scenario.axes, told=("curator.defence",))
+    swept = swept_in(sweep)
     answers, samples = ([cell for cell in summary if bool(cell["sample"]) == is_sample] for is_sample in (False, True))
     kinds = (
         ("answers", "Answers, and what openings find", answers, ANSWERS),

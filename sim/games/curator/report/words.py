@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sim.games.curator.law import LEVEL
-from sim.games.curator.report.columns import accused_of, share_of, shift_of, tables
+from sim.games.curator.report.columns import accused_of, share_of, shift_of, swept_in, tables
 from sim.games.curator.report.figures import draw
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.game import Line
@@ -24,8 +24,8 @@ _ASSUMPTIONS: tuple[Term, ...] = (
     ),
     (
         "Statistics alone do not suffice",
-        f"At a level of {LEVEL:.0e}, which an honest service needs that is looked at often, openings that find the best "
-        "of five noises do not find the better of two.",
+        f"At a level of {LEVEL:.0e}, which an honest service needs that is looked at often, openings that find the "
+        "best of five noises do not find the better of two.",
     ),
     (
         "What a commitment binds",
@@ -43,7 +43,7 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
-    swept = Swept(sweep.scenario.axes)
+    swept = swept_in(sweep)
     worst: dict[tuple[str, str], Line] = {}
     for cell in sorted(summary, key=lambda cell: -_won(cell)):
         worst.setdefault((cell["cheat"], cell["defence"]), cell)
