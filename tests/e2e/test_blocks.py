@@ -40,6 +40,7 @@ CLAIMS: dict[tuple[str, str], str] = {
     ("docs/confinement.md", "toml"): f"{HERE}::test_the_layers_that_are_demanded_are_layers",
     ("docs/conformance.md", "sh"): f"{LINES} test_conformance.py::test_our_own_server_passes_as_the_page_starts_it",
     ("docs/conformance.md", "toml"): f"{HERE}::test_the_check_that_is_shown_is_one",
+    ("docs/curator.md", "toml"): "test_curator_game.py::test_the_page_has_all_keys_in_their_order",
     ("docs/disclosure.md", "toml"): f"{HERE}::test_the_keys_of_a_game_are_valid",
     (
         "docs/groups.md",

@@ -35,15 +35,8 @@ COMMANDS = [
 
 LONG = (
     *("run limit-", "run conceal-", "run dia-", "run fft-", "run targeted", "run synthetic-", "run ldp-"),
-    *(
-        "run disclosure-modes",
-        "run private-fair-",
-        "run mitigations",
-        "run minority-noise",
-        "run reveal-groups",
-        "run wash",
-        "run overfit",
-    ),
+    *("run disclosure-modes", "run private-fair-", "run mitigations", "run minority-noise", "run reveal-groups"),
+    *("run wash", "run overfit", "run curator"),
     "frontier private-fair-",
     *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
     *("view demo", "replay demo", "replay conceal", "replay limit"),
