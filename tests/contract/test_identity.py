@@ -40,6 +40,7 @@ from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
 from fairwall.rpc.quota import Quota
 from fairwall.rpc.server import CALLS_PER_CALLER, Deployed
 from fairwall.wire.v1 import error_pb2 as error
+from sim.games.curator.referee import CuratorDealer
 from sim.games.disclosure.referee import DisclosureDealer
 from sim.games.groups.referee import GroupsDealer
 from sim.games.inference.referee import InferenceDealer
@@ -66,7 +67,7 @@ def register_compliance(server: grpc.Server) -> None:
 def register_referees(server: grpc.Server) -> None:
     table = Table()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
-    dealers = (
+    for dealer in (
         RevealDealer,
         InferenceDealer,
         ReleaseDealer,
@@ -75,8 +76,8 @@ def register_referees(server: grpc.Server) -> None:
         GroupsDealer,
         OverfitDealer,
         WashDealer,
-    )
-    for dealer in dealers:
+        CuratorDealer,
+    ):
         dealer(table).register(server, lambda servicer: servicer)
 
 
