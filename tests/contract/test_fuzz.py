@@ -53,6 +53,7 @@ from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceSe
 from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
+from fairwall.game.v1 import curator_service_pb2 as curator_pb2
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure_pb2
 from fairwall.game.v1 import group_game_service_pb2 as group_game_pb2
 from fairwall.game.v1 import inference_service_pb2 as inference
@@ -71,6 +72,8 @@ from fairwall.rpc.identity import Credentials
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.games import lay_out, table
+from sim.games.curator import deal as curator_deals
+from sim.games.curator.referee import CuratorDealer
 from sim.games.disclosure import deal as disclosure_deals
 from sim.games.disclosure.referee import DisclosureDealer
 from sim.games.groups import deal as groups_deals
@@ -114,6 +117,7 @@ SERVED_IN = {
     "GroupGameService": "referee",
     "WashService": "referee",
     "OverfitService": "referee",
+    "CuratorService": "referee",
 }
 SERVICES = tuple(SERVED_IN)
 
@@ -194,6 +198,16 @@ def overfit_deal() -> Any:
     return overfit_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
+def curator_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "curator"},
+        "data": {"source": "german", "people": PEOPLE},
+        "compliance": {"mechanism": "laplace", "epsilon": 1.0},
+        "curator": {"requests": 1, "openings": 1, "defence": "commitment", "minimum_group": 1},
+    }
+    return curator_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
 def training_deal() -> Any:
     values = {
         "scenario": {"name": "fuzz", "game": "training"},
@@ -260,15 +274,15 @@ def serve_all() -> None:
     inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
     discloser, trainer = DisclosureDealer(table.Table()), TrainingDealer(table.Table())
     counter, washer = GroupsDealer(table.Table()), WashDealer(table.Table())
-    overfitter = OverfitDealer(table.Table())
+    overfitter, regulator = OverfitDealer(table.Table()), CuratorDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    revealers, inferrers, releasers, disclosers, trainers, counters, washers, overfitters = (
+    dealing = [
         server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
-        for dealer in (revealer, inferrer, releaser, discloser, trainer, counter, washer, overfitter)
-    )
+        for dealer in (revealer, inferrer, releaser, discloser, trainer, counter, washer, overfitter, regulator)
+    ]
     split = attack_deal()
     handed, trained = release_deal(), training_deal()
     games: list[tuple[Callable[..., Any], Any]] = [
@@ -280,6 +294,7 @@ def serve_all() -> None:
         (counter.play, groups_deal()),
         (washer.play, wash_deal()),
         (overfitter.play, overfit_deal()),
+        (regulator.play, curator_deal()),
     ]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
@@ -290,7 +305,7 @@ def serve_all() -> None:
         statisticians,
         models,
         referees,
-        *(revealers, inferrers, releasers, disclosers, trainers, counters, washers, overfitters),
+        *dealing,
     )
     shape = {"test": len(split.test.labels), "members": split.member_rows, "trained": len(handed.labels)}
     shape["decided"] = len(trained.test.labels)
@@ -466,6 +481,18 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "SubmitSealed": [overfit_pb2.SubmitSealedRequest(deal_id="deal", key=bytes(32))],
         "SubmitPatches": [
             overfit_pb2.SubmitPatchesRequest(deal_id="deal", enough=1, favours=to_message(np.ones(VICTIMS, np.uint8)))
+        "ReleaseCommitment": [
+            curator_pb2.ReleaseCommitmentRequest(deal_id="deal", commitment=curator_pb2.Commitment())
+        ],
+        "SubmitAnswers": [
+            curator_pb2.SubmitAnswersRequest(
+                deal_id="deal", request_ids=["a"], predictions=to_message(np.ones((1, PEOPLE), np.bool_)), answers=gaps
+            )
+        ],
+        "SubmitOpening": [
+            curator_pb2.SubmitOpeningRequest(
+                deal_id="deal", attributes=guess, seed=b"s", salt_key=b"k", sample=to_message(np.empty(0))
+            )
         ],
         "SumByGroup": [
             statistics.SumByGroupRequest(

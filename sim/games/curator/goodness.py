@@ -50,7 +50,7 @@ def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.r
     return {
         "ks": min(1.0, columns * float(min(each))),
         "chi2": float(chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue),
-        "wasserstein": _permuted(sum(_wasserstein(signs, column) for column in scaled.T)),
+        "wasserstein": _permuted(np.sum([_wasserstein(signs, column) for column in scaled.T], axis=0)),
         "mmd": of_kernel(np.exp(-squares / np.median(squares))),
         "energy": of_kernel(-np.sqrt(squares)),
     }

@@ -9,6 +9,8 @@ import numpy as np
 from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.laws.commitment import Commitment, rows_of
 from fairwall.rpc.arrays import from_message
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import error_pb2
 from sim.games.curator.deal import CuratorDeal, deal
 from sim.games.curator.regulator import Answered, Opening
 from sim.games.curator.scenario import CuratorScenario
@@ -54,6 +56,8 @@ def take_answered(request: wire.SubmitAnswersRequest, dealt: CuratorDeal) -> Ans
     asked = dealt.scenario.curator.requests
     take_array(request.predictions, (asked, dealt.scenario.data.people), np.bool_)
     take_numbers(request.answers, asked)
+    if len(set(request.request_ids)) != asked or len(request.request_ids) != asked:
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return answered_of(request)
 
 
@@ -63,7 +67,7 @@ def take_opening(request: wire.SubmitOpeningRequest, dealt: CuratorDeal) -> Open
     take_guess(request.attributes, (people,))
     rows = take_numbers(request.sample, asked.sample)
     if len(np.unique(rows)) != len(rows) or not np.isin(rows, np.arange(people)).all():
-        raise ValueError("a sample is of different rows")
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return opening_of(request)
 
 

@@ -113,10 +113,7 @@ class CuratorDealer(CuratorServiceServicer):
             trial = self.table.playing(_CuratorTrial, request.deal_id)
             if not trial.ended:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            try:
-                trial.opening = take_opening(request, trial.deal)
-            except ValueError:
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID) from None
+            trial.opening = take_opening(request, trial.deal)
             return wire.SubmitOpeningResponse()
 
 
