@@ -444,6 +444,12 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "AuditModels": [
             audit.AuditModelsRequest(request_id="r", deal_id="deal", metric=METRIC_SP, epsilon=1.0, models=1)
         ],
+        "AuditSealed": [
+            audit.AuditSealedRequest(
+                header=audit.AuditSealedHeader(request_id="r", deal_id="deal", metric=METRIC_SP, epsilon=1.0, sizes=[4])
+            ),
+            audit.AuditSealedRequest(models_chunk=b"ONNX"),
+        ],
         "GetGroupTerms": [groups.GetGroupTermsRequest(deal_id="deal")],
         "ByGroup": [
             groups.ByGroupRequest(
@@ -481,6 +487,7 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "SubmitSealed": [overfit_pb2.SubmitSealedRequest(deal_id="deal", key=bytes(32))],
         "SubmitPatches": [
             overfit_pb2.SubmitPatchesRequest(deal_id="deal", enough=1, favours=to_message(np.ones(VICTIMS, np.uint8)))
+        ],
         "ReleaseCommitment": [
             curator_pb2.ReleaseCommitmentRequest(deal_id="deal", commitment=curator_pb2.Commitment())
         ],

@@ -27,17 +27,19 @@ def test_statistics_alone_do_not_suffice(draws: int, openings: int, least: float
     assert least <= accused <= most
 
 
-@pytest.mark.parametrize("cheat", ["best", "quiet", "dropped", "relabelled"])
+@pytest.mark.parametrize("cheat", ["best", "relabelled"])
 def test_a_cheat_is_found_whenever_an_affected_request_is_opened_and_as_often_as_the_law_says(cheat: str) -> None:
     cell = cell_of(cheat=cheat, strength=4, share=0.1, defence="commitment", requests=10, openings=6)
-    lines = [played(cell, trial).line for trial in range(TRIALS)]
+    lines = [played(cell, trial).line for trial in range(4 * TRIALS)]
     assert [line["accused"] for line in lines] == [line["opened_affected"] for line in lines]
+    # A share of 1,000 trials errs by 1.6 points, and by more than 3 in one case of 17; this one errs by 0.8.
     accused = np.mean([line["accused"] for line in lines])
     assert accused == pytest.approx(law.caught(law.affected(cheat, 4, 0.1), 6), abs=0.03)
 
 
-def test_1000_of_1000_openings_of_an_affected_request_accuse() -> None:
-    cell = cell_of(cheat="quiet", strength=4, defence="commitment", requests=1, openings=1)
+@pytest.mark.parametrize("cheat", ["quiet", "dropped", "relabelled"])
+def test_1000_of_1000_openings_of_an_affected_request_accuse(cheat: str) -> None:
+    cell = cell_of(cheat=cheat, strength=4, defence="commitment", requests=1, openings=1)
     assert sum(played(cell, trial).line["accused"] for trial in range(TRIALS)) == TRIALS
 
 
