@@ -90,7 +90,9 @@ def setting(value: object) -> str:
         return (" × " if isinstance(next(iter(value), None), str) else ", ").join(map(setting, value))
     if isinstance(value, str) and value != "inf":
         return value
-    if value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value == "inf" or isinstance(value, int | float):
         return number(as_float(value), digits=6)
     return str(value)
 
