@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from compliance.games.picked_sample import cells
 from sim.games import lay_out
 from sim.games.curator import goodness, law
-from sim.games.curator.regulator import exact_gaps, judge, scale
+from sim.games.curator.regulator import answers, exact_gaps, judge, scale
 from sim.scenarios.sweep import ScenarioError
 from tests.curator import cell_of, played
 
@@ -206,3 +206,11 @@ def test_only_seeded_laplace_noise_is_played(rules: dict[str, Any], words: str) 
             "bad",
         )
     assert words in str(refused.value)
+
+
+def test_whoever_answers_by_another_seed_and_opens_that_is_accused() -> None:
+    one = played(cell_of(defence="commitment", requests=4, openings=4), 0)
+    seed = b"ground" + bytes(26)
+    given = one.outcome.answered
+    answered = replace(given, answers=answers(one.deal, given, one.outcome.opening.attributes, seed, range(4)))
+    assert judge(one.deal, answered, one.outcome.commitment, replace(one.outcome.opening, seed=seed)).accused
