@@ -9,7 +9,6 @@ from sim.games.curator.report.columns import accused_of, share_of, shift_of, swe
 from sim.games.curator.report.figures import draw
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.game import Line
-from sim.report.cells import Swept
 from sim.report.estimates import INTERVALS
 from sim.report.notation import plural
 from sim.report.page import Bar, Card, Page, Term, sections, settings
@@ -48,10 +47,10 @@ def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence
     for cell in sorted(summary, key=lambda cell: -_won(cell)):
         worst.setdefault((cell["cheat"], cell["defence"]), cell)
     return Page(
-        cards=[_card(swept, cell) for cell in worst.values()],
+        cards=[_card(cell) for cell in worst.values()],
         about_cards=_CARDS,
         played=_played(lines),
-        findings=tuple(_findings(swept, summary)) or ("No trial finished.",),
+        findings=tuple(_findings(summary)) or ("No trial finished.",),
         settings=settings(
             sweep,
             {
@@ -76,7 +75,34 @@ def _won(cell: Line) -> float:
     return share
 
 
-def _card(swept: Swept, cell: Line) -> Card:
+_DONE = {
+    "none": "Honest",
+    "best": "Best of {:,} noises",
+    "quiet": "{:,} times less noise",
+    "dropped": "{:,} people left out",
+    "relabelled": "{:,} people relabelled",
+    "mislabelled": "{:,} people mislabelled before the start",
+    "picked": "A picked sample",
+}
+"""What each cheat does, with its strength."""
+
+_LOOKED_AT = {
+    "none": "nobody looks",
+    "statistics": "{:,} answers opened and tested",
+    "commitment": "committed, {:,} answers opened",
+}
+"""What each defence does, with the openings."""
+
+
+def _title(cell: Line) -> str:
+    """Name what was done, and what against it."""
+    done = _DONE[cell["cheat"]].format(cell["strength"])
+    some = f" at {100 * cell['share']:g}% of the requests" if cell["share"] < 1 else ""
+    looked_at = "a sample shown" if cell["sample"] else _LOOKED_AT[cell["defence"]].format(cell["openings"])
+    return f"{done}{some}; {looked_at}"
+
+
+def _card(cell: Line) -> Card:
     won, accused = share_of("won")(cell), accused_of(cell)
     assert won is not None, "every cell has it"
     assert accused is not None, "every cell has it"
@@ -92,7 +118,7 @@ def _card(swept: Swept, cell: Line) -> Card:
     )
     alt = f"Won in {100 * won.mean:.0f}% of the trials"
     return Card(
-        (swept.name(cell) or "The run")[:1].upper() + (swept.name(cell) or "The run")[1:],
+        _title(cell),
         text,
         Bar.on((0.0, 1.0), 0.0, won.mean, ("never wins", "always wins"), alt),
     )
@@ -106,7 +132,7 @@ def _played(lines: Sequence[Line]) -> str:
     )
 
 
-def _findings(swept: Swept, summary: Sequence[Line]) -> Iterator[str]:
+def _findings(summary: Sequence[Line]) -> Iterator[str]:
     if not summary:
         return
     honest = [cell for cell in summary if cell["cheat"] == "none" and cell["defence"] != "none"]
@@ -125,6 +151,6 @@ def _findings(swept: Swept, summary: Sequence[Line]) -> Iterator[str]:
     if looked_at:
         least = min(looked_at, key=lambda cell: cell["accused"] / cell["trials"])
         yield (
-            f"Statistics alone do not suffice: {swept.name(least) or 'the run'} is accused in only "
+            f"Statistics alone do not suffice: of all that was tested, “{_title(least)}” is accused least, in "
             f"{100 * least['accused'] / least['trials']:.0f}% of the trials."
         )
