@@ -750,6 +750,10 @@ CARRIERS = {
     "fairwall.game.v1.ModelTerms.delta": "out of the scenario",
     "fairwall.game.v1.ModelTerms.statistics_share": "out of the scenario",
     "fairwall.game.v1.ModelTerms.strength": "out of the scenario",
+    "fairwall.game.v1.TakeCheckDealResponse.features_chunk": "of rows that the adversary asks the deployed model about",
+    "fairwall.game.v1.CheckDeal.deal_id": "a name",
+    "fairwall.game.v1.CheckDeal.seed": "32 bytes of the adversary's own",
+    "fairwall.game.v1.CheckDeal.wrong": "out of the scenario",
 }
 _WIDE = {
     *(FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_STRING),

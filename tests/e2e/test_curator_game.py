@@ -101,7 +101,7 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
 
 
 @pytest.mark.check
-def test_a_trial_alone_is_what_it_is_in_sequence_and_a_run_resumes(toy: Path, tmp_path: Path) -> None:
+def test_a_trial_alone_is_what_it_is_in_sequence(toy: Path, tmp_path: Path) -> None:
     (tmp_path / "toy.toml").write_text(TOY)
     begun = fairwall("run", "toy.toml", "--json", "--trials", "1", cwd=tmp_path)
     assert begun.returncode == 0, begun.stderr

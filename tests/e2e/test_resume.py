@@ -63,8 +63,41 @@ probes = 50
 "developer.defence" = ["none", "fft"]
 """
 
+CHEATING = """
+[scenario]
+name = "small"
+game = "{game}"
+trials = 3
+seed = 7
+[data]
+source = "german"
+{data}
+[compliance]
+mechanism = "laplace"
+epsilon = 8.0
+[{game}]
+{asked}
+"""
+WASH = CHEATING.format(
+    game="wash", data="test_size = 60\ntraining = 300\nsample = 300", asked="committed = true\nchecks = 20"
+)
+OVERFIT = CHEATING.format(
+    game="overfit", data="test_size = 60", asked='attack = "both"\nflips = 5\npublic_sample = 100\npopulation = 300'
+)
+CURATOR = CHEATING.format(
+    game="curator",
+    data="people = 60",
+    asked='cheat = "best"\nstrength = 3\ndefence = "commitment"\nminimum_group = 5\nrequests = 6\nopenings = 3',
+)
+
 CELLS = 2
-SCENARIOS = {"reveal": (REVEAL, 1), "inference": (INFERENCE, 2)}
+SCENARIOS = {
+    "reveal": (REVEAL, 1),
+    "inference": (INFERENCE, 2),
+    "wash": (WASH, 1),
+    "overfit": (OVERFIT, 1),
+    "curator": (CURATOR, 1),
+}
 """By game, with how many lines a trial has."""
 
 
@@ -227,6 +260,21 @@ def test_a_run_that_is_gone_on_with_equals_one_without_a_break(whole: Whole, tmp
     assert report_of(folder, tmp_path) == report_of(whole.folder, tmp_path)
     printed = json.loads(done.stdout)
     assert printed == whole.printed | {"run_dir": str(folder), "trials": lines_of(folder)}
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("game", ["wash", "overfit", "curator"])
+def test_a_game_of_cheating_is_gone_on_with(game: str, tmp_path: Path) -> None:
+    (before := tmp_path / "before").mkdir()
+    (after := tmp_path / "after").mkdir()
+    whole = whole_run(game, before)
+    folder = whole.broken_off(after, whole.trials[0] + whole.trials[1][:-9])
+    done = fairwall("run", str(whole.scenario), "--resume", str(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    assert lines_of(folder)[0] == lines_of(whole.folder)[0]
+    assert timeless(lines_of(folder)) == timeless(lines_of(whole.folder))
+    assert result_of(folder) == result_of(whole.folder)
+    assert fairwall("verify", str(folder)).returncode == 0
 
 
 @pytest.mark.check
