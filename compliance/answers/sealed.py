@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import subprocess
 import sys
 import threading
@@ -24,6 +25,8 @@ from compliance.answers import scorer
 from fairwall.errors import UserError
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
+
+LOG = logging.getLogger(__name__)
 
 _REASONS = {
     scorer.MALFORMED: error_pb2.REASON_MODEL_MALFORMED,
@@ -102,6 +105,7 @@ class Scorer:
                 self._process.stdin.flush()
                 said = self._said()
         except (_EndedError, OSError):
+            LOG.error("the process that scores models has ended: start the service again")
             raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE) from None
         if said[0] != scorer.SOUND:
             raise Refusal(_REASONS.get(said[0], error_pb2.REASON_MODEL_MALFORMED))

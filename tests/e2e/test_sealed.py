@@ -258,6 +258,17 @@ def test_a_batch_that_dies_takes_nobody_with_it(scorer: Scorer) -> None:
         assert scorer.scores(rows, [sound], 1.0).tolist() == [[0.5] * 50]
 
 
+def test_a_process_that_has_ended_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    scorer = Scorer()
+    scorer._process.kill()
+    scorer._process.wait()
+    with pytest.raises(Refusal) as refused:
+        scorer.scores(np.zeros((5, 3)), [first_of(("Identity", ["a"], "y"))], 1.0)
+    assert refused.value.reason == error_pb2.REASON_MODEL_UNAVAILABLE
+    assert "the process that scores models has ended" in caplog.text
+    scorer.close()
+
+
 @pytest.mark.check
 def test_many_rows_are_scored_in_blocks_and_in_order(scorer: Scorer) -> None:
     rows = np.random.default_rng(0).random((150_001, 3))
