@@ -25,12 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.errors import UserError
+
 DIGEST_BYTES = 32
 
 _LEAF, _NODE, _SEED = b"\x00", b"\x01", b"\x02"
 
 
-class CommitmentError(ValueError):
+class CommitmentError(UserError):
     """A commitment that is not one to these rows. Its text is one line, and a function of public numbers alone."""
 
 

@@ -9,7 +9,7 @@ import grpc
 
 from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.game.v1.curator_service_pb2_grpc import CuratorServiceServicer, add_CuratorServiceServicer_to_server
-from fairwall.laws.commitment import Commitment
+from fairwall.laws.commitment import Commitment, CommitmentError
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.games.curator.deal import CuratorDeal
@@ -70,7 +70,7 @@ class CuratorDealer(CuratorServiceServicer):
             commitment = commitment_of(request.commitment)
             try:
                 require_commitment(commitment, trial.deal)
-            except ValueError:
+            except CommitmentError:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID) from None
             if trial.commitment not in (None, commitment):
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
