@@ -1,4 +1,4 @@
-r"""Geometric numbers, exactly, from the operating system's bits, in a time that does not depend on what is drawn.
+r"""Geometric numbers, exactly, from random bits, in a time that does not depend on what is drawn.
 
 P(G = k) = (1 - r) r^k for k = 0, 1, 2, ... with r = e^-rate. As r^k is a product over the binary digits of k, the
 digits of G are independent: digit j is 1 with probability
@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import decimal
 import math
-import os
-import secrets
+import random
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -32,13 +31,15 @@ _MORE_BITS = 64
 _RARE = 64 * math.log(2)
 
 
-def geometric(rate: Fraction, size: int) -> NDArray[np.int64]:
+def geometric(rate: Fraction, size: int, bits: random.Random) -> NDArray[np.int64]:
     """Draw independent geometric numbers, P(k) = (1 - e^-rate) e^(-rate k).
 
     Parameters
     ----------
     rate : Fraction
         At least `RATE_MIN`.
+    bits : random.Random
+        Where all bits come from.
 
     Returns
     -------
@@ -53,16 +54,16 @@ def geometric(rate: Fraction, size: int) -> NDArray[np.int64]:
     if rate < RATE_MIN:
         raise ValueError(f"the rate must be at least {RATE_MIN}")
     first = _first_bits(rate)
-    uniform = np.frombuffer(os.urandom(4 * size * len(first)), dtype=np.uint32).reshape(size, len(first))
+    uniform = np.frombuffer(bits.randbytes(4 * size * len(first)), dtype=np.uint32).reshape(size, len(first))
     coins = uniform < first
     for place in np.argwhere(uniform == first):
         row, digit = place.tolist()
-        coins[row, digit] = _is_below(int(uniform[row, digit]), rate, digit, len(first) - 1)
+        coins[row, digit] = _is_below(int(uniform[row, digit]), rate, digit, len(first) - 1, bits)
     drawn: NDArray[np.int64] = coins @ (np.int64(1) << np.arange(len(first)))
     beyond = np.flatnonzero(coins[:, -1])
     if len(beyond):
         # The digits below are a geometric number's remainder, and stay; what is left of it counts in 2^digits.
-        drawn[beyond] += geometric(rate * 2 ** (len(first) - 1), len(beyond)) << (len(first) - 1)
+        drawn[beyond] += geometric(rate * 2 ** (len(first) - 1), len(beyond), bits) << (len(first) - 1)
     return drawn
 
 
@@ -73,13 +74,13 @@ def _first_bits(rate: Fraction) -> NDArray[np.uint32]:
     return np.array([_bits(rate, digit, digits, _FIRST_BITS) for digit in range(digits + 1)], dtype=np.uint32)
 
 
-def _is_below(bits: int, rate: Fraction, digit: int, digits: int) -> bool:
+def _is_below(found: int, rate: Fraction, digit: int, digits: int, bits: random.Random) -> bool:
     """Say whether a uniform number, of which the first bits are known, is below a coin's probability."""
     known = _FIRST_BITS
-    while bits == (of_coin := _bits(rate, digit, digits, known)):
-        bits = bits << _MORE_BITS | secrets.randbits(_MORE_BITS)
+    while found == (of_coin := _bits(rate, digit, digits, known)):
+        found = found << _MORE_BITS | bits.getrandbits(_MORE_BITS)
         known += _MORE_BITS
-    return bits < of_coin
+    return found < of_coin
 
 
 def _bits(rate: Fraction, digit: int, digits: int, count: int) -> int:

@@ -28,8 +28,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-import secrets
-from dataclasses import dataclass
+import random
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Protocol
@@ -217,14 +217,23 @@ class Seeded:
         return self.generator.permutation(n)
 
 
+@dataclass(frozen=True)
 class System:
-    """Noise for service: the operating system's generator, and exact samplers."""
+    """Noise for service: exact samplers, of the operating system's bits or of a committed key's.
+
+    Parameters
+    ----------
+    bits : random.Random
+        Where all bits come from, but those of Gaussian noise, which are the operating system's.
+    """
+
+    bits: random.Random = field(default_factory=random.SystemRandom, repr=False)
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.laplace`."""
         steps = _steps(values, step)
         if scale > 0:
-            positive, negative = geometric(Fraction(step) / Fraction(scale), 2 * values.size).reshape(2, -1)
+            positive, negative = geometric(Fraction(step) / Fraction(scale), 2 * values.size, self.bits).reshape(2, -1)
             steps += positive - negative
         return _on_grid(steps.astype(np.float64), step)
 
@@ -244,7 +253,7 @@ class System:
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""
         unit = Fraction(scale) / Fraction(step)
-        steps = [_cauchy_steps(Fraction(value) / Fraction(step), unit) for value in values.tolist()]
+        steps = [_cauchy_steps(Fraction(value) / Fraction(step), unit, self.bits) for value in values.tolist()]
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
     def cube(self, values: NDArray[np.float64], scale: float, step: float, least: int = 0) -> NDArray[np.float64]:
@@ -252,27 +261,27 @@ class System:
         steps = _steps(values, step).tolist()
         if scale > 0:
             apart = Fraction(1) / Fraction(step) if least else Fraction(1)
-            farthest = _cube_size(Fraction(step) * apart / Fraction(scale), len(steps), int(apart), least)
-            steps = [at + _below(2 * farthest + 1) - farthest for at in steps]
+            farthest = _cube_size(Fraction(step) * apart / Fraction(scale), len(steps), self.bits, int(apart), least)
+            steps = [at + _below(2 * farthest + 1, self.bits) - farthest for at in steps]
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
-        """See `Noise.bernoulli`. Exact: a float64 probability is a fraction."""
+        """See `Noise.bernoulli`. System: a float64 probability is a fraction."""
         _require_probability(probability)
-        return np.array([_bernoulli(Fraction(probability)) for _ in range(size)], dtype=np.bool_)
+        return np.array([_bernoulli(Fraction(probability), self.bits) for _ in range(size)], dtype=np.bool_)
 
     def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """See `Noise.bernoulli_exp`. Exact (Canonne, Kamath, Steinke 2020, Algorithm 1)."""
-        return np.array([_bernoulli_exp(Fraction(x)) for x in exponents.tolist()], dtype=np.bool_)
+        """See `Noise.bernoulli_exp`. System (Canonne, Kamath, Steinke 2020, Algorithm 1)."""
+        return np.array([_bernoulli_exp(Fraction(x), self.bits) for x in exponents.tolist()], dtype=np.bool_)
 
     def integers(self, high: int, size: int) -> NDArray[np.int64]:
         """See `Noise.integers`."""
-        return np.array([secrets.randbelow(high) for _ in range(size)], dtype=np.int64)
+        return np.array([self.bits.randrange(high) for _ in range(size)], dtype=np.int64)
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """See `Noise.permutation`."""
         order = list(range(n))
-        secrets.SystemRandom().shuffle(order)
+        self.bits.shuffle(order)
         return np.array(order, dtype=np.int64)
 
 
@@ -294,28 +303,28 @@ def _vectors() -> Any:
     return vector_domain(atom_domain(T="i64"))
 
 
-def _cauchy_steps(value: Fraction, scale: Fraction) -> int:
+def _cauchy_steps(value: Fraction, scale: Fraction, bits: random.Random) -> int:
     """Draw ``value + scale * X`` with X Cauchy, rounded to an integer (halves up, which has probability 0)."""
     # One denominator for both, so that what follows is integer arithmetic.
     denominator = math.lcm(value.denominator, scale.denominator)
     at, per = (x.numerator * (denominator // x.denominator) for x in (value, scale))
     while True:
-        drawn = _in_half_disk(at, per, denominator)
+        drawn = _in_half_disk(at, per, denominator, bits)
         if drawn is not None:
             return drawn
 
 
-def _in_half_disk(at: int, per: int, denominator: int) -> int | None:
+def _in_half_disk(at: int, per: int, denominator: int, bits: random.Random) -> int | None:
     """Draw one point of [-1, 1] x [0, 1]; None if it lies outside the unit half disk, else the rounded sum."""
-    sign = secrets.randbits(1) * 2 - 1
-    v = w = bits = 0
+    sign = bits.getrandbits(1) * 2 - 1
+    v = w = known = 0
     while True:
-        # The point is in the cell [v, v+1] x [w, w+1] / 2^bits: halve it until everything in it agrees.
-        v, w = (x << _BITS | secrets.randbits(_BITS) for x in (v, w))
-        bits += _BITS
-        if v * v + w * w >= 1 << 2 * bits:
+        # The point is in the cell [v, v+1] x [w, w+1] / 2^known: halve it until everything in it agrees.
+        v, w = (x << _BITS | bits.getrandbits(_BITS) for x in (v, w))
+        known += _BITS
+        if v * v + w * w >= 1 << 2 * known:
             return None
-        if (v + 1) ** 2 + (w + 1) ** 2 <= 1 << 2 * bits and w:
+        if (v + 1) ** 2 + (w + 1) ** 2 <= 1 << 2 * known and w:
             ends = {
                 (2 * (at * y + sign * per * x) + denominator * y) // (2 * denominator * y)
                 for x, y in ((v, w + 1), (v + 1, w))
@@ -324,40 +333,40 @@ def _in_half_disk(at: int, per: int, denominator: int) -> int | None:
                 return ends.pop()
 
 
-def _cube_size(rate: Fraction, sides: int, apart: int = 1, least: int = 0) -> int:
+def _cube_size(rate: Fraction, sides: int, bits: random.Random, apart: int = 1, least: int = 0) -> int:
     """Draw T = least + k apart with P(k) ~ e^(-rate k) (2T+1)^sides: see `fairwall.laws.cube`."""
     coin = max(2 * apart, 2 * least + 1)
     # Of a staircase's few are kept: many are drawn at once.
     together = _TRIED if least else 1
     while True:
-        for drawn in geometric(rate, together * (sides + 1)).reshape(together, -1).sum(axis=1).tolist():
+        for drawn in geometric(rate, together * (sides + 1), bits).reshape(together, -1).sum(axis=1).tolist():
             size: int = least + drawn * apart
-            if all(secrets.randbelow(coin * (drawn + k)) < 2 * size + 1 for k in range(1, sides + 1)):
+            if all(bits.randrange(coin * (drawn + k)) < 2 * size + 1 for k in range(1, sides + 1)):
                 return size
 
 
-def _below(size: int) -> int:
+def _below(size: int, bits: random.Random) -> int:
     """Draw evenly from 0 .. size-1, in a time that hardly ever depends on the size or the number (Lemire 2019)."""
     too_many = 2**_BITS % size
-    while (product := secrets.randbits(_BITS) * size) % 2**_BITS < too_many:
+    while (product := bits.getrandbits(_BITS) * size) % 2**_BITS < too_many:
         pass
     return product >> _BITS
 
 
-def _bernoulli(probability: Fraction) -> bool:
-    return secrets.randbelow(probability.denominator) < probability.numerator
+def _bernoulli(probability: Fraction, bits: random.Random) -> bool:
+    return bits.randrange(probability.denominator) < probability.numerator
 
 
-def _bernoulli_exp(exponent: Fraction) -> bool:
+def _bernoulli_exp(exponent: Fraction, bits: random.Random) -> bool:
     """Draw True with probability exp(-exponent), by the alternating series of von Neumann."""
     if exponent < 0:
         raise ValueError("exponents must be at least 0")
     while exponent > 1:
-        if not _bernoulli_exp(Fraction(1)):
+        if not _bernoulli_exp(Fraction(1), bits):
             return False
         exponent -= 1
     k = 1
-    while _bernoulli(exponent / k):
+    while _bernoulli(exponent / k, bits):
         k += 1
     return k % 2 == 1
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-import secrets
+import random
 from fractions import Fraction
 
 import mpmath
@@ -63,27 +62,40 @@ def test_the_coins_make_the_law() -> None:
         assert by_coins * (1 - each[-1]) == pytest.approx(by_law, rel=1e-9)
 
 
-def drawn_with(monkeypatch: pytest.MonkeyPatch, uniform: list[list[int]], more: list[int], rate: Fraction) -> list[int]:
-    """What is drawn from given bits: the first 32 of each coin, and those that are asked for one by one."""
-    first, further = iter(uniform), iter(more)
-    monkeypatch.setattr(os, "urandom", lambda _: np.array(next(first), dtype=np.uint32).tobytes())
-    monkeypatch.setattr(secrets, "randbits", lambda _: next(further))
-    return geometric(rate, 1).tolist()
+SYSTEM = random.SystemRandom()
 
 
-def test_a_coin_falls_on_one_just_below_its_probability(monkeypatch: pytest.MonkeyPatch) -> None:
+class Given(random.Random):
+    """Bits that are given: the first 32 of each coin, and those that are asked for one by one."""
+
+    def __init__(self, uniform: list[list[int]], more: list[int]) -> None:
+        self._first, self._further = iter(uniform), iter(more)
+
+    def randbytes(self, _: int) -> bytes:
+        return np.array(next(self._first), dtype=np.uint32).tobytes()
+
+    def getrandbits(self, _: int, /) -> int:
+        return next(self._further)
+
+
+def drawn_with(uniform: list[list[int]], more: list[int], rate: Fraction) -> list[int]:
+    """What is drawn from given bits."""
+    return geometric(rate, 1, Given(uniform, more)).tolist()
+
+
+def test_a_coin_falls_on_one_just_below_its_probability() -> None:
     rate = Fraction(1, 5)
     first = module._first_bits(rate).astype(int).tolist()
     digits = digits_of(rate)
     for digit in range(6):
         below = [2**32 - 1] * (digits + 1)
         below[digit] = first[digit] - 1
-        assert drawn_with(monkeypatch, [below], [], rate) == [2**digit]
+        assert drawn_with([below], [], rate) == [2**digit]
         below[digit] = first[digit] + 1
-        assert drawn_with(monkeypatch, [below], [], rate) == [0]
+        assert drawn_with([below], [], rate) == [0]
 
 
-def test_where_the_first_bits_agree_more_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_first_bits_agree_more_decide() -> None:
     rate = Fraction(1, 5)
     digits, digit = digits_of(rate), 3
     first = [2**32 - 1] * (digits + 1)
@@ -93,10 +105,10 @@ def test_where_the_first_bits_agree_more_decide(monkeypatch: pytest.MonkeyPatch)
     for more, expected in (
         ([second - 1], 8), ([second + 1], 0), ([second, third - 1], 8), ([second, third + 1], 0)
     ):  # fmt: skip
-        assert drawn_with(monkeypatch, [first], more, rate) == [expected]
+        assert drawn_with([first], more, rate) == [expected]
 
 
-def test_what_is_beyond_the_digits_is_a_geometric_number_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_beyond_the_digits_is_a_geometric_number_again() -> None:
     rate = Fraction(1, 5)
     digits = digits_of(rate)
     first = [2**32 - 1] * (digits + 1)
@@ -105,31 +117,31 @@ def test_what_is_beyond_the_digits_is_a_geometric_number_again(monkeypatch: pyte
     beyond = rate * 2**digits
     assert digits_of(beyond) == 0
     # Its one coin falls on 1, which 2^digits more stand for, and then on 0.
-    assert drawn_with(monkeypatch, [first, [0], [1]], [0, 0], rate) == [2 * 2**digits + 1]
+    assert drawn_with([first, [0], [1]], [0, 0], rate) == [2 * 2**digits + 1]
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(1, 3), Fraction(2)], ids=str)
 def test_geometric_numbers_follow_the_law(rate: Fraction) -> None:
     draws, r = 100_000, math.exp(-rate)
     last = int(math.log(1e-3) / math.log(r)) + 1
-    counts = np.bincount(np.minimum(geometric(rate, draws), last), minlength=last + 1)
+    counts = np.bincount(np.minimum(geometric(rate, draws, SYSTEM), last), minlength=last + 1)
     expected = [*((1 - r) * r**k for k in range(last)), r**last]
     assert scipy.stats.chisquare(counts, draws * np.array(expected)).pvalue > FALSE_ALARM
 
 
 def test_a_rate_that_leaves_no_room_is_refused() -> None:
     with pytest.raises(ValueError, match="rate"):
-        geometric(Fraction(RATE_MIN) / 2, 1)
+        geometric(Fraction(RATE_MIN) / 2, 1, SYSTEM)
 
 
-def test_the_same_bits_are_asked_for_whatever_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, system = [], os.urandom
+def test_the_same_bits_are_asked_for_whatever_is_drawn() -> None:
+    asked = []
 
-    def urandom(size: int) -> bytes:
-        asked.append(size)
-        return system(size)
+    class Counted(random.SystemRandom):
+        def randbytes(self, n: int) -> bytes:
+            asked.append(n)
+            return super().randbytes(n)
 
-    monkeypatch.setattr(os, "urandom", urandom)
     for _ in range(50):
-        geometric(Fraction(1, 7), 20)
+        geometric(Fraction(1, 7), 20, Counted())
     assert set(asked) == {4 * 20 * (digits_of(Fraction(1, 7)) + 1)}

@@ -4,11 +4,12 @@ Every statistical test of `Seeded` has a fixed seed; `System` has none to fix. E
 """
 
 import math
-import secrets
+import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +17,29 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from compliance.noise import sampling
+from compliance.noise.keyed import KeyedBits
 from compliance.noise.sampling import STEPS_MAX, Noise, Seeded, System, step_for
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 
 FALSE_ALARM = 1e-7
-SOURCES = pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(5)), System()], ids=["seeded", "system"])
+SOURCES = pytest.mark.parametrize(
+    "noise",
+    [Seeded(np.random.default_rng(5)), System(), System(KeyedBits(bytes(range(32))))],
+    ids=["seeded", "system", "keyed"],
+)
+
+
+class Given(random.Random):
+    """Bits that are given, some at a time."""
+
+    def __init__(self, bits: Iterator[int]) -> None:
+        self._bits = bits
+
+    def getrandbits(self, _: int, /) -> int:
+        return next(self._bits)
+
+
 STEP = 2.0**-20
 
 
@@ -68,7 +86,7 @@ def test_an_exact_sampler_gets_the_scale_in_steps(monkeypatch: pytest.MonkeyPatc
 def test_laplace_noise_is_the_difference_of_two_geometric_numbers_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = []
 
-    def drawn(rate: Fraction, size: int) -> NDArray[np.int64]:
+    def drawn(rate: Fraction, size: int, _: random.Random) -> NDArray[np.int64]:
         rates.append(rate)
         return np.array([5, 0, 1, 2, 7, 1])[:size]
 
@@ -81,7 +99,7 @@ def kept(sums: list[int], lost: int | None, sides: int, monkeypatch: pytest.Monk
     """What is kept of these sums of geometric numbers where one coin is lost, and the odds of all coins tossed."""
     coming, odds, tossed = iter(sums), Fraction(1), 0
 
-    def drawn(_rate: Fraction, size: int) -> NDArray[np.int64]:
+    def drawn(_rate: Fraction, size: int, _: random.Random) -> NDArray[np.int64]:
         assert size == sides + 1
         return np.array([next(coming)] + [0] * sides)
 
@@ -93,8 +111,9 @@ def kept(sums: list[int], lost: int | None, sides: int, monkeypatch: pytest.Monk
         return winning - (tossed - 1 != lost)
 
     monkeypatch.setattr(sampling, "geometric", drawn)
-    monkeypatch.setattr(secrets, "randbelow", below)
-    return sampling._cube_size(Fraction(1, 3), sides), odds
+    bits = random.SystemRandom()
+    monkeypatch.setattr(bits, "randrange", below)
+    return sampling._cube_size(Fraction(1, 3), sides, bits), odds
 
 
 @pytest.mark.parametrize("sides", [1, 2, 3])
@@ -127,8 +146,7 @@ def test_even_numbers_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     for word in range(32):
         bits = iter([word, 31])
-        monkeypatch.setattr(secrets, "randbits", lambda _, bits=bits: next(bits))
-        number = sampling._below(7)
+        number = sampling._below(7, Given(bits))
         if len(list(bits)):
             made.append(number)
     assert sorted(made) == sorted(list(range(7)) * 4)
@@ -174,17 +192,14 @@ def test_rows_of_cubes_have_each_a_size_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("value", "scale"), [(0.0, 1.0), (0.3, 0.7), (-123.456, 1e6), (2.0**40, 2.0**-3)])
-def test_cauchy_noise_is_its_quantile_of_the_point_that_was_drawn(
-    value: float, scale: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cauchy_noise_is_its_quantile_of_the_point_that_was_drawn(value: float, scale: float) -> None:
     # A point of the half disk at an angle that is given, not drawn: its quantile, in integers.
     step = 2.0**-6
     for share in np.linspace(-0.49, 0.49, 29).tolist():
         angle = math.pi * abs(share)
         point = [int(0.9 * math.sin(angle) * 2**53) << 75, int(0.9 * math.cos(angle) * 2**53) << 75]
         bits = iter([int(share > 0), *point])
-        monkeypatch.setattr(secrets, "randbits", lambda _, bits=bits: next(bits))
-        (released,) = System().cauchy(np.array([value]), scale, step).tolist()
+        (released,) = System(Given(bits)).cauchy(np.array([value]), scale, step).tolist()
         quantile = scipy.stats.cauchy(value, scale).ppf(0.5 + share)
         assert released == pytest.approx(quantile, rel=1e-9, abs=step / 2 * 1.000001)
 
@@ -310,3 +325,31 @@ def test_steps(scale: float, fineness: int, magnitude: float, step: float) -> No
 def test_a_step_needs_a_scale(scale: float) -> None:
     with pytest.raises(ValueError, match="scale"):
         step_for(scale)
+
+
+def test_keyed_bits_are_those_of_the_published_stream() -> None:
+    """RFC 8439, A.1, test vector 1: the key stream of ChaCha20 under the key of zeros, from block 0 on."""
+    first = bytes.fromhex("76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7")
+    assert KeyedBits(bytes(32)).randbytes(32) == first
+    whole = KeyedBits(bytes(32)).randbytes(5000)
+    by_parts = KeyedBits(bytes(32))
+    assert b"".join(by_parts.randbytes(size) for size in (1, 7, 300, 0, 4692)) == whole
+    bits = KeyedBits(bytes(32))
+    assert (bits.getrandbits(8), bits.getrandbits(3)) == (0x76, 0xB8 >> 5)
+
+
+def test_noise_of_a_key_is_that_of_the_key() -> None:
+    def drawn(key: int) -> list[Any]:
+        noise, values = System(KeyedBits(key.to_bytes(32, "big"))), np.linspace(0, 1, 4)
+        return [
+            noise.laplace(values, 1.0, STEP).tolist(),
+            noise.cube(values, 1.0, STEP).tolist(),
+            noise.cauchy(values, 1.0, STEP).tolist(),
+            noise.bernoulli(0.3, 9).tolist(),
+            noise.bernoulli_exp(values).tolist(),
+            noise.integers(1000, 5).tolist(),
+            noise.permutation(9).tolist(),
+        ]
+
+    assert drawn(1) == drawn(1)
+    assert all(one != other for one, other in zip(drawn(1)[:3], drawn(2)[:3], strict=True))
