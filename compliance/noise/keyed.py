@@ -22,9 +22,16 @@ class KeyedBits(random.Random):
     """
 
     def __init__(self, key: bytes) -> None:
+        self._key, self._taken = key, 0
         self._stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
         self._ready = b""
         super().__init__()
+
+    def __deepcopy__(self, _: object) -> KeyedBits:
+        """Return one that goes on where this one is."""
+        copied = KeyedBits(self._key)
+        copied.randbytes(self._taken)
+        return copied
 
     def seed(self, *_: object, **__: object) -> None:
         """Do nothing: the key is the seed."""
@@ -34,6 +41,7 @@ class KeyedBits(random.Random):
         if n > len(self._ready):
             self._ready += self._stream.update(bytes(max(_AT_ONCE, n - len(self._ready))))
         taken, self._ready = self._ready[:n], self._ready[n:]
+        self._taken += n
         return taken
 
     def getrandbits(self, k: int, /) -> int:

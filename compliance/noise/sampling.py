@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.geometric import geometric
+from compliance.noise.keyed import KeyedBits
 from fairwall.laws.commitment import name_and_nonce, noise_key
 
 STEPS_MAX = 2**53
@@ -93,7 +94,7 @@ def noise_for(seed: bytes | None, request_id: str) -> Noise:
 
 def committed_noise(seed: bytes, request_id: str) -> Noise:
     """Give one request's noise where a seed was committed to: see `fairwall.laws.commitment`, whose names ids are."""
-    return Seeded(np.random.default_rng(int.from_bytes(noise_key(seed, *name_and_nonce(request_id)), "big")))
+    return System(KeyedBits(noise_key(seed, *name_and_nonce(request_id))))
 
 
 class Noise(Protocol):
