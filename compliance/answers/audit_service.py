@@ -77,6 +77,7 @@ class AuditService(AuditServiceServicer):
             budget=_budget_terms(case, developer_of(context)),
             by=[case.protected, *case.others] if case.protected else [],
             sealed=_sealed_terms(case),
+            commitment=_commitment_terms(case),
         )
 
     def GetExpectedError(
@@ -230,6 +231,14 @@ def _budget_terms(case: Case, developer: str) -> audit.BudgetTerms | None:
     revealed, together = (None if math.isnan(each) else each for each in (told.revealed[developer], told.together))
     kept = [audit.KeptBudget(revealed=revealed, epsilon=epsilon) for revealed, epsilon in told.kept.items()]
     return audit.BudgetTerms(revealed=revealed, revealed_together=together, revealed_most=told.most, kept=kept)
+
+
+def _commitment_terms(case: Case) -> audit.CommitmentTerms | None:
+    """Say what binds the service; None where nothing does."""
+    if case.commitment is None:
+        return None
+    found, terms_digest = case.commitment
+    return audit.CommitmentTerms(**vars(found), terms_digest=terms_digest)
 
 
 def _sealed_terms(case: Case) -> audit.SealedTerms | None:

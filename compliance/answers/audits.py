@@ -30,6 +30,7 @@ from compliance.records.engine import Tables, TableSums
 from compliance.records.people import Records
 from compliance.records.rows import Rows
 from fairwall.laws.alternatives import DRAWS, Candidates, Found
+from fairwall.laws.commitment import Commitment
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -99,7 +100,9 @@ class Case:
     sealed : Sealed or None
         How models are asked that developers hand over; None takes none.
     noise_of : callable or None
-        Makes the noise of a request, by its id, of what was committed to; None where seed and draws say how.
+        Makes the noise of a request of what was committed to; None where seed and draws say how.
+    commitment : tuple of (Commitment, bytes) or None
+        What a deployment committed to, and a digest of its terms; None where it did not, and in a game.
     """
 
     dataset: str
@@ -128,7 +131,8 @@ class Case:
     protected: str = ""
     others: Mapping[str, Case] = field(default_factory=dict)
     bought_under: bytes = b""
-    noise_of: Callable[[str], Noise] | None = field(default=None, repr=False)
+    noise_of: Callable[[Request], Noise] | None = field(default=None, repr=False)
+    commitment: tuple[Commitment, bytes] | None = None
 
     def by(self, column: str) -> Case:
         """Return the case by a protected column, the first for none; Refusal if it is none of these."""
@@ -184,22 +188,54 @@ class Case:
         loss = FREE if free else answering.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
-            release = self.mechanism.release(question, self._facts(facts), epsilon, self.delta, self._noise(request_id))
+            found = self._replied(question, asked, epsilon, facts, answering.name)
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
             if not isinstance(predictions, TableSums):
                 self.detector.watch(request_id, predictions)
-            column = self.protected if self.others or self.bought_under else ""
-            draws = None
-            if candidates is not None:
-                drawn = _draws(question, answering.name, release, np.random.default_rng(list(digest)))
-                draws = drawn if self.precision == "float64" else written_down(drawn, self.precision)
-            answer = _encode_answer(_rounded(release, self.precision), column, candidates, draws)
-            return Reply(answer, _encode(release.facts, self.bought_under))
+            return found
 
         return self.ledger.settle(
             replace(asked, mechanism=answering.name, loss=loss), reply, self.records.minimum_group, room
         )
+
+    def again(
+        self,
+        entry: Entry,
+        predictions: NDArray[np.float64],
+        epsilon: float,
+        bought: tuple[bytes, ...],
+        candidates: Candidates | None = None,
+    ) -> bool:
+        """Work a stored answer out again, charging nothing, and say whether it is the same, its intervals included.
+
+        Where noise is of a key it is, but for the last bits, which a processor's kernels decide: `_SAME` is far below
+        any noise.
+
+        Parameters
+        ----------
+        epsilon : float
+            What the batch offered.
+        bought : tuple of bytes
+            The facts that its developer had bought before it.
+        """
+        asked = entry.request
+        question = self._question(asked.metric, predictions, candidates)
+        reply = self._replied(question, asked, epsilon, bought, asked.mechanism)
+        told, again = _numbers(entry), _numbers(replace(entry, reply=reply))
+        return told.shape == again.shape and np.allclose(told, again, rtol=0.0, atol=_SAME, equal_nan=True)
+
+    def _replied(
+        self, question: Question, asked: Request, epsilon: float, facts: tuple[bytes, ...], name: str
+    ) -> Reply:
+        release = self.mechanism.release(question, self._facts(facts), epsilon, self.delta, self._noise(asked))
+        column = self.protected if self.others or self.bought_under else ""
+        draws, candidates = None, question.candidates
+        if candidates is not None:
+            drawn = _draws(question, name, release, np.random.default_rng(list(asked.digest)))
+            draws = drawn if self.precision == "float64" else written_down(drawn, self.precision)
+        answer = _encode_answer(_rounded(release, self.precision), column, candidates, draws)
+        return Reply(answer, _encode(release.facts, self.bought_under))
 
     def _question(
         self, metric: str, predictions: NDArray[np.float64] | TableSums, candidates: Candidates | None = None
@@ -251,12 +287,12 @@ class Case:
     def _facts(self, bought: tuple[bytes, ...]) -> Facts:
         return facts_of(bought, self.bought_under)
 
-    def _noise(self, request_id: str) -> Noise:
+    def _noise(self, asked: Request) -> Noise:
         if self.noise_of is not None:
-            return self.noise_of(request_id)
+            return self.noise_of(asked)
         if self.seed is None and self.draws is not None:
-            return self.draws.noise(self.dataset, request_id)
-        return noise_for(self.seed, request_id)
+            return self.draws.noise(self.dataset, asked.request_id)
+        return noise_for(self.seed, asked.request_id)
 
 
 def game_case(
@@ -321,6 +357,9 @@ def _rounded(release: Release, precision: Precision) -> Release:
         release, values=written_down(release.values, precision), low=low, high=high, likely=(likely_low, likely_high)
     )
 
+
+_SAME = 1e-9
+"""How far answers may be apart that were worked out by different processors."""
 
 _ROWS = b"\x05"
 """What an answer begins with in the ledger: how many numbers there are of each model."""

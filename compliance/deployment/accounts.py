@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from compliance.answers.accounts import Accounts
 from compliance.answers.audits import Case
 from compliance.answers.groups import GroupCase
 from compliance.answers.releases import Release
 from compliance.answers.sealed import Scorer, Sealed
+from compliance.deployment.committed import Derive, committed
 from compliance.deployment.policy.loading import Data
 from compliance.deployment.worth import later
 from compliance.ledger import Ledger
 
+if TYPE_CHECKING:
+    from compliance.answers.exposure import BudgetExposure
+
 
 def opened(data: Sequence[Data], ledger: Ledger, work: Executor, scorer: Scorer | None = None) -> Accounts:
     """Open every data set, each kind of account by what requests call the data; what `later` finds out comes later."""
-    audits = {each.policy.data_name: _case(each, ledger, work, scorer) for each in data}
+    audits = {
+        each.policy.data_name: case_of(
+            each, ledger, ledger.derived_key, later(work, each.policy, each.first), _sealed(each, scorer)
+        )
+        for each in data
+    }
     releases = {each.policy.data_name: _release(each, ledger) for each in data if each.released is not None}
     return Accounts(audits, _grouped(data, audits), dict(releases))
 
 
-def _case(data: Data, ledger: Ledger, work: Executor, scorer: Scorer | None) -> Case:
-    """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
-    policy, key = data.policy, ledger.derived_key("data")
+def case_of(
+    data: Data,
+    ledger: Ledger,
+    derive: Derive,
+    exposure: Callable[[], BudgetExposure] | None = None,
+    sealed: Sealed | None = None,
+) -> Case:
+    """Choose the mechanism that a deployment answers with.
+
+    Its noise is the system's, never seeded, unless the policy commits to a key, which `derive` makes.
+    """
+    policy, key = data.policy, derive("data")
     column, *others = data.records
+    bound = committed(policy, data.first, derive) if policy.audit.committed else None
     case = Case(
         dataset=policy.data_name,
         records=data.first,
@@ -43,9 +63,11 @@ def _case(data: Data, ledger: Ledger, work: Executor, scorer: Scorer | None) -> 
         developers=frozenset(policy.developers),
         shares=policy.shares,
         answers_a_day=data.answers_a_day,
-        budget_exposure=later(work, policy, data.first),
+        budget_exposure=exposure,
         tables=data.tables,
-        sealed=_sealed(data, scorer),
+        sealed=sealed,
+        noise_of=None if bound is None else bound.noise_of,
+        commitment=None if bound is None else (bound.commitment, bound.terms_digest),
     )
     by = {name: data.records[name] for name in others}
     return replace(

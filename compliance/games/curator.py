@@ -191,7 +191,7 @@ def open_curator(deal: game.ComplianceDeal, cards: Cards) -> Curator:
     )
     sample = picked(records, dealt.sample, dealt.passes if dealt.cheat == PICKED else None, own)
     return Curator(
-        replace(case, noise_of=partial(committed_noise, seed)),
+        replace(case, noise_of=lambda asked: committed_noise(seed, asked.request_id)),
         seed,
         hmac.digest(seed, b"salts", hashlib.sha256),
         sample,

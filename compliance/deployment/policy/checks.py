@@ -152,6 +152,7 @@ def problems(policy: Policy) -> Iterator[str]:
     yield from _row_problems(policy.data)
     yield from _engine_problems(policy)
     yield from _sealed_problems(policy)
+    yield from _committed_problems(policy)
     most = {"epsilon": policy.budget.epsilon, "delta": policy.budget.delta}
     asked = {"audit.epsilon_max": policy.epsilon_max, "audit.delta": policy.audit.delta}
     for name, share in policy.developers.items():
@@ -221,6 +222,18 @@ def _probability_problems(data: DataSection) -> Iterator[str]:
             yield f'{key}.columns: "{UNKNOWN}" has no probability: everybody is of some group'
         if math.prod(map(len, data.attributes.values())) * len(section.columns) > PRODUCTS_MAX:
             yield f"{key}.columns: make too many groups with those of data.groups: list fewer values there or here"
+
+
+def _committed_problems(policy: Policy) -> Iterator[str]:
+    """Find what cannot be committed to: people who are not here, and noise that no key decides."""
+    if not policy.audit.committed:
+        return
+    if policy.data.file is None:
+        yield "audit.committed: people who stay in an engine are not committed to: leave it out"
+    if len(policy.data.splits) > 1:
+        yield "audit.committed: one protected column can be committed to, not several"
+    if policy.audit.delta:
+        yield "audit.committed: noise is made of a key, which Gaussian noise is not: leave audit.delta out"
 
 
 def _sealed_problems(policy: Policy) -> Iterator[str]:

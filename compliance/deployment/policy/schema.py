@@ -300,6 +300,7 @@ class AuditSection(_Section):
     promise: Promise = "likely"
     precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
     answer_seconds: float = Field(default=0.0, strict=True, ge=0, le=60)
+    committed: bool = Field(default=False, strict=True)
 
 
 class BudgetSection(_Section):

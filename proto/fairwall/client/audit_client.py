@@ -17,6 +17,7 @@ import grpc
 from fairwall.client import by_group, gaps, practice, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
+from fairwall.client.kept import Kept
 from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.predictions import Batch, opened
 from fairwall.client.rehearsal import DATA, Service
@@ -139,6 +140,8 @@ class AuditClient:
         self._releases = ReleaseServiceStub(self._channel)
         self._connected = False
         self._has_warned = False
+        self._certificate = own.certificate
+        self._kept: Kept | None = None
 
     @classmethod
     def rehearsal(
@@ -287,7 +290,36 @@ class AuditClient:
             )
         )
         self._check_rows(digest, answer.rows_compared)
+        if self._kept is not None:
+            header = gaps.header_of(self._data, asked, metric, batch, epsilon, threshold, digest, by, searched)
+            self._kept.keep(header, batch, answer.gaps)
         return replace(answer, digest=question, models=batch.names)
+
+    def commit(self, folder: str | Path) -> None:
+        """Have compliance bound before anything is asked: keep what it commits to, and then what is asked and answered.
+
+        From now on every question of `ask` and `search` is written to the folder with its answer: a regulator opens
+        some of them where compliance is, and says whether they were answered as was committed to. Noise follows from
+        the question and its id, which compliance must not foresee: leave ids to the client.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if it is not there. One that was begun is gone on with, as long as the commitment is the same.
+
+        Raises
+        ------
+        ValueError
+            Where the service commits to nothing.
+        fairwall.client.kept.KeptError
+            Where the folder holds another commitment: whom it answers about, its noise or its terms have changed.
+        AuditRefused
+        AuditUnavailable
+        """
+        told = self.terms().commitment
+        if told is None:
+            raise ValueError("this service commits to nothing: its policy has no audit.committed")
+        self._kept = Kept.begin(Path(folder), self._data, identity.name_in(self._certificate), told)
 
     def search(
         self,

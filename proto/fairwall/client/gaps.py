@@ -259,6 +259,8 @@ class Terms:
         stay in an engine, and of an older service.
     sealed : SealedTerms or None
         How models that are handed over are asked; None where none are taken.
+    commitment : CommitmentTerms or None
+        What the service is bound to, as it travels: `AuditClient.commit` keeps it. None where it is not.
     """
 
     people: int
@@ -276,6 +278,7 @@ class Terms:
     budget: BudgetTerms | None = None
     by: tuple[str, ...] = ()
     sealed: SealedTerms | None = None
+    commitment: audit.CommitmentTerms | None = None
 
     @property
     def privacy(self) -> str:
@@ -360,6 +363,7 @@ def terms(service: AuditServiceStub, deal_id: str) -> Terms:
         budget=_budget_terms(response.budget) if response.HasField("budget") else None,
         by=tuple(response.by),
         sealed=_sealed_terms(response.sealed) if response.HasField("sealed") else None,
+        commitment=response.commitment if response.HasField("commitment") else None,
     )
 
 

@@ -77,7 +77,12 @@ def commit(rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_k
         hashlib.sha256(_LEAF + salt(salt_key, number) + bytes([attribute]) + row).digest()
         for number, (row, attribute) in enumerate(zip(rows, attributes, strict=True))
     ]
-    return Commitment(len(rows), digest_of(rows), root_of(leaves), hashlib.sha256(_SEED + seed).digest())
+    return Commitment(len(rows), digest_of(rows), root_of(leaves), digest_of_seed(seed))
+
+
+def digest_of_seed(seed: bytes) -> bytes:
+    """Return what is published of a seed."""
+    return hashlib.sha256(_SEED + seed).digest()
 
 
 def root_of(leaves: Sequence[bytes]) -> bytes:

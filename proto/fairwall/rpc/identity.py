@@ -184,6 +184,14 @@ def named(certificate: x509.Certificate) -> Caller | None:
     return _only_caller(names.get_values_for_type(x509.UniformResourceIdentifier))
 
 
+def name_in(certificate: str) -> str:
+    """Return a developer's name in its certificate, which is PEM; "" of one that names none."""
+    from cryptography import x509
+
+    caller = named(x509.load_pem_x509_certificate(certificate.encode()))
+    return "" if caller is None else caller.name
+
+
 def _only_caller(names: Iterable[str]) -> Caller | None:
     callers = [match for name in names if (match := _URI.fullmatch(name))]
     if len(callers) != 1:

@@ -73,6 +73,7 @@ class AsyncAuditClient:
 
     ask = _in_thread(AuditClient.ask)
     ask_table = _in_thread(AuditClient.ask_table)
+    commit = _in_thread(AuditClient.commit)
     ask_sealed = _in_thread(AuditClient.ask_sealed)
     search = _in_thread(AuditClient.search)
     terms = _in_thread(AuditClient.terms)

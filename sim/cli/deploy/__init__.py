@@ -4,6 +4,7 @@ import typer
 
 from sim.cli.deploy import certificates, ledger
 from sim.cli.deploy.console import console
+from sim.cli.deploy.opening import open_requests
 from sim.cli.deploy.serve import check, health, serve
 
 app = typer.Typer(
@@ -13,5 +14,6 @@ app.command()(serve)
 app.command()(check)
 app.command()(health)
 app.command()(console)
+app.command("open")(open_requests)
 app.add_typer(certificates.app, name="certificates")
 app.add_typer(ledger.app, name="ledger")

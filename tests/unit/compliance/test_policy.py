@@ -1062,7 +1062,7 @@ def everything(tmp_path: Path, values: Values) -> Values:
 
 NUMBERS = {
     *("minimum_group", "least_share", "queries_max", "epsilon", "epsilon_min", "epsilon_max", "delta", "shares"),
-    *("reveal_max", "reveal_total", "answer_seconds", "weights"),
+    *("reveal_max", "reveal_total", "answer_seconds", "weights", "committed"),
 }
 
 

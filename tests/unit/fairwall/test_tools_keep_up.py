@@ -22,6 +22,7 @@ NOT_ABOUT_CLASSIFIERS = {
     "by_group": "a frame of count_by_group, which the fixture's by_group has as well",
     "search": "many classifiers, of which a test has one: audit.audits has it",
     "ask_table": "predictions lie in compliance's engine",
+    "commit": "keeps what is asked: audit.audits has it",
     "ask_sealed": "the model is handed over as a file: audit.audits has it",
     "by_quantile": "scores, of which a test makes no one number: audit.audits has it",
     "by_segment": "likewise",

@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "budget", "by", "rows", "sealed")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "budget", "by", "rows", "sealed", "commitment")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +33,7 @@ class GetTermsResponse(_message.Message):
     BY_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     SEALED_FIELD_NUMBER: _ClassVar[int]
+    COMMITMENT_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
     mechanism: str
@@ -48,7 +49,22 @@ class GetTermsResponse(_message.Message):
     by: _containers.RepeatedScalarFieldContainer[str]
     rows: RowsTerms
     sealed: SealedTerms
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., budget: _Optional[_Union[BudgetTerms, _Mapping]] = ..., by: _Optional[_Iterable[str]] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ..., sealed: _Optional[_Union[SealedTerms, _Mapping]] = ...) -> None: ...
+    commitment: CommitmentTerms
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., budget: _Optional[_Union[BudgetTerms, _Mapping]] = ..., by: _Optional[_Iterable[str]] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ..., sealed: _Optional[_Union[SealedTerms, _Mapping]] = ..., commitment: _Optional[_Union[CommitmentTerms, _Mapping]] = ...) -> None: ...
+
+class CommitmentTerms(_message.Message):
+    __slots__ = ("rows", "rows_digest", "root", "seed_digest", "terms_digest")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    SEED_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    TERMS_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    rows_digest: bytes
+    root: bytes
+    seed_digest: bytes
+    terms_digest: bytes
+    def __init__(self, rows: _Optional[int] = ..., rows_digest: _Optional[bytes] = ..., root: _Optional[bytes] = ..., seed_digest: _Optional[bytes] = ..., terms_digest: _Optional[bytes] = ...) -> None: ...
 
 class SealedTerms(_message.Message):
     __slots__ = ("features", "bytes_max", "seconds_max")

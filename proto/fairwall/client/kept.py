@@ -1,0 +1,117 @@
+"""What a developer keeps for a regulator: compliance's commitment, and every question with its answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.errors import UserError
+from fairwall.laws.commitment import Commitment
+
+_COMMITMENT = "commitment.json"
+
+
+class KeptError(UserError):
+    """A folder that does not hold what was kept. Its text is one line."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its answer.
+
+    Parameters
+    ----------
+    predictions : ndarray, shape (models, people)
+    gaps : ndarray of float64, shape (models,)
+    """
+
+    header: audit.AuditHeader
+    predictions: NDArray[np.generic] = field(repr=False)
+    gaps: NDArray[np.float64]
+
+    @property
+    def request_id(self) -> str:
+        """The request's name."""
+        return self.header.request_id
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of what was asked under one commitment.
+
+    Parameters
+    ----------
+    data, developer : str
+        The data set, and who asks.
+    terms_digest : bytes
+        Of the terms that the service is bound to besides.
+    """
+
+    folder: Path
+    data: str
+    developer: str
+    commitment: Commitment
+    terms_digest: bytes
+
+    @classmethod
+    def begin(cls, folder: Path, data: str, developer: str, told: audit.CommitmentTerms) -> Kept:
+        """Keep a commitment in a folder, or find it there; KeptError where that holds another."""
+        commitment = Commitment(int(told.rows), told.rows_digest, told.root, told.seed_digest)
+        begun = cls(folder, data, developer, commitment, told.terms_digest)
+        if (folder / _COMMITMENT).exists():
+            if cls.read(folder) != begun:
+                raise KeptError(f"{folder}: what compliance commits to has changed since, or this is another's folder")
+            return begun
+        folder.mkdir(parents=True, exist_ok=True)
+        written = {key: value.hex() if isinstance(value, bytes) else value for key, value in asdict(commitment).items()}
+        said = {"data": data, "developer": developer, "terms_digest": told.terms_digest.hex(), **written}
+        (folder / _COMMITMENT).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+        return begun
+
+    @classmethod
+    def read(cls, folder: Path) -> Kept:
+        """Read a folder; KeptError if it holds no commitment."""
+        try:
+            said = json.loads((folder / _COMMITMENT).read_text(encoding="utf-8"))
+            digests = (bytes.fromhex(said[key]) for key in ("rows_digest", "root", "seed_digest"))
+            commitment = Commitment(int(said["rows"]), *digests)
+            return cls(folder, said["data"], said["developer"], commitment, bytes.fromhex(said["terms_digest"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            raise KeptError(f"{folder}: no commitment is kept there: {_COMMITMENT}") from None
+
+    def keep(
+        self, header: audit.AuditHeader, predictions: Iterable[NDArray[np.generic]], gaps: NDArray[np.float64]
+    ) -> None:
+        """Write a question and its answer down; the same again changes nothing."""
+        name = header.request_id.encode().hex()
+        np.savez_compressed(
+            self.folder / f"{name}.npz",
+            header=np.frombuffer(header.SerializeToString(), np.uint8),
+            predictions=np.concatenate([np.atleast_2d(block) for block in predictions]),
+            gaps=gaps,
+        )
+
+    @property
+    def request_ids(self) -> frozenset[str]:
+        """The names of all that was asked."""
+        try:
+            return frozenset(bytes.fromhex(file.stem).decode() for file in self.folder.glob("*.npz"))
+        except ValueError:
+            raise KeptError(f"{self.folder}: a file is not named by a request") from None
+
+    def asked(self, request_id: str) -> Asked:
+        """Read a question and its answer; KeptError if it cannot be."""
+        file = self.folder / f"{request_id.encode().hex()}.npz"
+        try:
+            with np.load(file, allow_pickle=False) as found:
+                header = audit.AuditHeader.FromString(found["header"].tobytes())
+                return Asked(header, found["predictions"], found["gaps"])
+        except (OSError, ValueError, KeyError, DecodeError):
+            raise KeptError(f"{file}: no question and answer can be read") from None

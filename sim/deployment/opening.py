@@ -1,0 +1,137 @@
+"""Requests that a regulator opens: worked out again from what compliance committed to, and held against its answers.
+
+The regulator works where compliance's data and keys are, with what the developer kept (`fairwall.client.kept`). The
+developer is told the verdict, and nothing else.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from compliance.answers.audits import Case, values_of
+from compliance.answers.charging import game_ledger
+from compliance.deployment.accounts import case_of
+from compliance.deployment.committed import committed
+from compliance.deployment.policy.loading import Data, load_all
+from compliance.deployment.policy.reading import read
+from compliance.ledger.accountant import Budget, Neighbours
+from compliance.ledger.entries import Entry
+from compliance.ledger.head import derived, load_key
+from compliance.ledger.place import inspect
+from fairwall.client.kept import Asked, Kept
+from fairwall.errors import UserError
+from fairwall.laws.alternatives import Candidates
+from fairwall.wire.audits import audit_digest
+
+
+class OpeningError(UserError):
+    """What cannot be opened. Its text is one line, and tells nothing of who is in which group."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What came of opening some of the requests that a developer kept.
+
+    Parameters
+    ----------
+    of : int
+        How many it kept.
+    wrong : dict of str to str
+        What is wrong with a request, by its id; "" for the commitment itself.
+    """
+
+    opened: tuple[str, ...]
+    of: int
+    wrong: dict[str, str]
+
+
+def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Opened:
+    """Open requests that nobody knew of before; all of them if no number is given.
+
+    Parameters
+    ----------
+    policy_file : Path
+        The deployment's policy, beside its data and credentials.
+    folder : Path
+        What the developer kept.
+
+    Raises
+    ------
+    UserError
+        OpeningError if there are fewer requests, or the policy is another one or commits to nothing; KeptError,
+        PolicyError, DataError, LedgerError or SealError.
+    """
+    kept = Kept.read(folder)
+    if openings is not None and openings > len(kept.request_ids):
+        raise OpeningError(f"--openings: the developer kept {len(kept.request_ids)} requests, not {openings}")
+    data = _data_of(policy_file, kept)
+    place = data.policy.deployment
+    key_file = place.credentials / "seal.key"
+    if not key_file.exists():
+        raise OpeningError(f"{key_file}: no such file: it is the key that the service commits by")
+    derive = partial(derived, load_key(key_file))
+    bound = committed(data.policy, data.first, derive)
+    if bound.terms_digest != kept.terms_digest:
+        raise OpeningError(f"{policy_file}: its data and audit sections are not those that were committed to")
+    if bound.commitment != kept.commitment:
+        return Opened(
+            (), len(kept.request_ids), {"": "it is to other people, another group of somebody, or another key"}
+        )
+    names = sorted(kept.request_ids)
+    chosen = names if openings is None else sorted(secrets.SystemRandom().sample(names, openings))
+    entries = _entries(data)
+    case = case_of(data, game_ledger(data.policy.data_name, Neighbours.A_FLIP, Budget(1.0)), derive)
+    wrong = {name: found for name in chosen for found in _wrong(case, entries, kept, kept.asked(name))}
+    return Opened(tuple(chosen), len(names), wrong)
+
+
+def _data_of(policy_file: Path, kept: Kept) -> Data:
+    policies = read(policy_file, None)
+    found = [each for each in load_all(policies) if each.policy.data_name == kept.data]
+    if not found:
+        raise OpeningError(f"{policy_file}: it has no data set {kept.data!r}")
+    if not found[0].policy.audit.committed:
+        raise OpeningError(f"{policy_file}: audit.committed is not set: nothing was committed to")
+    return found[0]
+
+
+def _entries(data: Data) -> list[Entry]:
+    """Read what was charged to a data set, in order."""
+    return [
+        record
+        for chain in inspect(data.policy.deployment.ledger)
+        for record in chain.records
+        if isinstance(record, Entry) and record.request.dataset == data.policy.data_name
+    ]
+
+
+def _wrong(case: Case, entries: list[Entry], kept: Kept, asked: Asked) -> Iterator[str]:
+    """Say what is wrong with an answer, if anything is."""
+    of_developer = [entry for entry in entries if entry.request.developer == kept.developer]
+    at = next((at for at, entry in enumerate(of_developer) if entry.request.request_id == asked.request_id), None)
+    if at is None:
+        yield "the ledger does not have it"
+        return
+    entry, bought = of_developer[at], tuple(each.reply.facts for each in of_developer[:at] if each.reply.facts)
+    if entry.request.digest != audit_digest(asked.header, asked.predictions):
+        yield "the ledger has another question under its id"
+    elif not np.array_equal(values_of(entry), asked.gaps):
+        yield "the ledger has another answer than the developer got"
+    else:
+        told = asked.header.candidates
+        candidates = (
+            Candidates(tuple(told.names), tuple(told.utilities), int(told.baseline), told.at_least)
+            if asked.header.HasField("candidates")
+            else None
+        )
+        predictions = asked.predictions.astype(np.float64)
+        if case.rows is not None:
+            predictions = case.rows.of_records(predictions, by_ids=bool(asked.header.rows_digest))
+        if not case.again(entry, predictions, asked.header.epsilon, bought, candidates):
+            yield "it was answered otherwise than by the people and the noise that were committed to"
