@@ -177,10 +177,13 @@ def test_the_best_of_five_noises_is_found(tmp_path: Path) -> None:
     binding(tmp_path, "laplace")
     (tmp_path / "cheat.py").write_text(CHEAT)
     with serving(tmp_path, (str(tmp_path / "cheat.py"), "--policy")) as running, running.client() as audits:
-        ids = asked(audits, tmp_path / "asked")
+        audits.commit(tmp_path / "asked")
+        for _ in range(12):
+            audits.ask(PREDICTIONS, "sp", 0.1)
     status, lines, _ = opened(tmp_path)
+    # The first of five noises is the largest once in five times, and of all twelve once in 2 * 10^8.
     assert status == 1
-    assert len(lines) >= len(set(ids)) - 1  # the first of five is the largest at times
+    assert 1 <= len(lines) <= 12
     assert all("answered otherwise than by the people and the noise that were committed to" in line for line in lines)
 
 
