@@ -15,7 +15,7 @@ import pytest
 import tomli_w
 
 from fairwall.client import AuditClient
-from fairwall.client.kept import Kept, KeptError
+from fairwall.client.kept import Kept, KeptError, NotKept
 from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, PREDICTIONS, Served, deployment, serving
 
@@ -68,6 +68,15 @@ def test_an_honest_service_is_found_to_be_while_it_serves(audited: tuple[Served,
     said = "requests: all were answered as was committed to"
     assert opened(served.folder) == (0, [f"opened 3 of 3 {said}"], "")
     assert opened(served.folder, "--openings", "2") == (0, [f"opened 2 of 3 {said}"], "")
+
+
+def test_an_answer_that_cannot_be_kept_is_given_all_the_same(audited: tuple[Served, list[str]], tmp_path: Path) -> None:
+    with audited[0].client("bob") as audits:
+        audits.commit(tmp_path / "bob")
+        shutil.rmtree(tmp_path / "bob")
+        with pytest.warns(NotKept, match="first was answered and is not kept"):
+            answer = audits.ask(PREDICTIONS, "sp", 0.1, request_id="first")
+    assert answer.epsilon_charged == 0.1
 
 
 def test_what_is_published_tells_no_group(audited: tuple[Served, list[str]]) -> None:
@@ -156,6 +165,18 @@ def test_every_pure_mechanism_is_opened_and_a_start_changes_nothing(tmp_path: Pa
                 audits.ask(rng.random((models, PREDICTIONS.size)) < 0.5, "sp", epsilon)
     status, (line,), _ = opened(tmp_path)
     assert (status, line) == (0, "opened 4 of 4 requests: all were answered as was committed to")
+
+
+@pytest.mark.check
+def test_a_search_is_opened_too(tmp_path: Path) -> None:
+    binding(tmp_path, "recommended")
+    rng = np.random.default_rng(3)
+    with serving(tmp_path) as running, running.client() as audits:
+        audits.commit(tmp_path / "asked")
+        candidates = {f"m{model}": rng.random(PREDICTIONS.size) < 0.5 for model in range(6)}
+        utility = {name: 0.7 + place / 100 for place, name in enumerate(candidates)}
+        audits.search(candidates, "sp", 1.0, utility=utility, baseline="m0")
+    assert opened(tmp_path)[:2] == (0, ["opened 1 of 1 requests: all were answered as was committed to"])
 
 
 CHEAT = """

@@ -17,7 +17,7 @@ import grpc
 from fairwall.client import by_group, gaps, practice, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
-from fairwall.client.kept import Kept
+from fairwall.client.kept import Kept, NotKept
 from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.predictions import Batch, opened
 from fairwall.client.rehearsal import DATA, Service
@@ -292,7 +292,10 @@ class AuditClient:
         self._check_rows(digest, answer.rows_compared)
         if self._kept is not None:
             header = gaps.header_of(self._data, asked, metric, batch, epsilon, threshold, digest, by, searched)
-            self._kept.keep(header, batch, answer.gaps)
+            try:
+                self._kept.keep(header, batch, answer.gaps)
+            except OSError as error:  # the answer is paid for
+                warnings.warn(f"{asked} was answered and is not kept: {error}", NotKept, stacklevel=3)
         return replace(answer, digest=question, models=batch.names)
 
     def commit(self, folder: str | Path) -> None:

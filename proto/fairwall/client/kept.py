@@ -22,6 +22,10 @@ class KeptError(UserError):
     """A folder that does not hold what was kept. Its text is one line."""
 
 
+class NotKept(UserWarning):
+    """A question was answered, and could not be written down for a regulator."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A question with its answer.
