@@ -46,7 +46,7 @@ _START_SECONDS: Final = 5
 """How long libraries may take."""
 
 _OPERATORS: Final = """
-Abs Add And ArgMax ArgMin BatchNormalization Cast CastLike Ceil Clip Concat Constant Div Dropout Elu Equal Erf
+Abs Add And ArgMax ArgMin BatchNormalization Cast CastLike Ceil Clip Concat Constant Div Elu Equal Erf
 Exp Expand Flatten Floor Gather Gelu Gemm Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN
 LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul Max Mean Min Mish Mul Neg Not Or PRelu Pow
 Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Relu Reshape Round Selu Sigmoid Sign Slice Softmax Softplus

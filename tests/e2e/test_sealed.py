@@ -183,6 +183,7 @@ UNFIT: dict[str, tuple[bytes, str]] = {
     "an unfinished graph": (graph(("Relu", ["z"], "y")), "MODEL_MALFORMED"),
     "columns that do not fit": (graph(("MatMul", ["x", "w"], "y"), w=np.ones((4, 1), np.float32)), "MODEL_MALFORMED"),
     "a drawn number": (first_of(("RandomNormalLike", ["a"], "y")), "MODEL_OPERATOR"),
+    "what may be dropped at random": (first_of(("Dropout", ["a"], "y")), "MODEL_OPERATOR"),
     "a size that depends on values": (first_of(("NonZero", ["a"], "y")), "MODEL_OPERATOR"),
     "a size that is no constant": (first_of(("Cast", ["a"], "i"), ("Tile", ["a", "i"], "y")), "MODEL_OPERATOR"),
     "a row at a time": (graph(("Identity", ["x"], "y"), inputs=(1, 3)), "MODEL_SHAPE"),
