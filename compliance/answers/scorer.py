@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from fairwall.rpc import confine, kernels
 
-kernels.fix()
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -72,6 +70,7 @@ class _UnfitModel(Exception):
 
 def main() -> None:
     """Score batches that come in on stdin until it is closed; first, say what confines this."""
+    kernels.fix()  # here: whoever imports this for its numbers keeps its own environment
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     layers = confine.locked_in("compliance")

@@ -59,3 +59,13 @@ def test_no_service_loads_pandas_to_read_its_tables(tmp_path: Path) -> None:
         "sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", read, str(tmp_path / "kit")], check=False).returncode == 0
+
+
+def test_to_import_what_answers_fixes_no_kernels() -> None:
+    """A notebook that plays a game keeps the threads of its own linear algebra."""
+    code = (
+        "import os, compliance.answers.audits; from fairwall.rpc.kernels import ONE_THREAD;"
+        "print(ONE_THREAD.keys() & os.environ.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={})
+    assert done.stdout == "set()\n"
