@@ -109,7 +109,7 @@ class AuditService(AuditServiceServicer):
         metric = _validate(header, case)
         if case.tables is not None:
             raise Refusal(error_pb2.REASON_TABLE_NEEDED)
-        candidates = _candidates(header)
+        candidates = candidates_in(header)
         return _answer(case, header, metric, _receive(header, metric, request_iterator, case), context, candidates)
 
     def AuditModels(
@@ -206,7 +206,7 @@ def _answer(
     return response
 
 
-def _candidates(header: audit.AuditHeader) -> Candidates | None:
+def candidates_in(header: audit.AuditHeader) -> Candidates | None:
     """Read what models are candidates for; Refusal for what cannot be, before any prediction is read."""
     if not header.HasField("candidates"):
         return None

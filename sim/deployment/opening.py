@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from compliance.answers.audit_service import candidates_in
 from compliance.answers.audits import Case, values_of
 from compliance.answers.charging import game_ledger
 from compliance.deployment.accounts import case_of
@@ -26,7 +27,6 @@ from compliance.ledger.head import derived, load_key
 from compliance.ledger.place import inspect
 from fairwall.client.kept import Asked, Kept
 from fairwall.errors import UserError
-from fairwall.laws.alternatives import Candidates
 from fairwall.wire.audits import audit_digest
 
 
@@ -85,9 +85,9 @@ def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Open
         )
     names = sorted(kept.request_ids)
     chosen = names if openings is None else sorted(secrets.SystemRandom().sample(names, openings))
-    entries = _entries(data)
+    answered = _answered(data, kept.developer)
     case = case_of(data, game_ledger(data.policy.data_name, Neighbours.A_FLIP, Budget(1.0)), derive)
-    wrong = {name: found for name in chosen for found in _wrong(case, entries, kept, kept.asked(name))}
+    wrong = {name: found for name in chosen for found in _wrong(case, answered.get(name), kept.asked(name))}
     return Opened(tuple(chosen), len(names), wrong)
 
 
@@ -101,37 +101,37 @@ def _data_of(policy_file: Path, kept: Kept) -> Data:
     return found[0]
 
 
-def _entries(data: Data) -> list[Entry]:
-    """Read what was charged to a data set, in order."""
-    return [
-        record
-        for chain in inspect(data.policy.deployment.ledger)
-        for record in chain.records
-        if isinstance(record, Entry) and record.request.dataset == data.policy.data_name
-    ]
+_Answered = tuple[Entry, tuple[bytes, ...]]
+"""An answer, and the facts that its developer had bought before."""
 
 
-def _wrong(case: Case, entries: list[Entry], kept: Kept, asked: Asked) -> Iterator[str]:
+def _answered(data: Data, developer: str) -> dict[str, _Answered]:
+    """Read what a developer was answered about a data set, by the requests' ids."""
+    found, bought = dict[str, _Answered](), tuple[bytes, ...]()
+    for chain in inspect(data.policy.deployment.ledger):
+        for record in chain.records:
+            if not isinstance(record, Entry):
+                continue
+            asked = record.request
+            if (asked.dataset, asked.developer) == (data.policy.data_name, developer):
+                found[asked.request_id] = record, bought
+                bought += (record.reply.facts,) if record.reply.facts else ()
+    return found
+
+
+def _wrong(case: Case, answered: _Answered | None, asked: Asked) -> Iterator[str]:
     """Say what is wrong with an answer, if anything is."""
-    of_developer = [entry for entry in entries if entry.request.developer == kept.developer]
-    at = next((at for at, entry in enumerate(of_developer) if entry.request.request_id == asked.request_id), None)
-    if at is None:
+    if answered is None:
         yield "the ledger does not have it"
         return
-    entry, bought = of_developer[at], tuple(each.reply.facts for each in of_developer[:at] if each.reply.facts)
+    entry, bought = answered
     if entry.request.digest != audit_digest(asked.header, asked.predictions):
         yield "the ledger has another question under its id"
     elif not np.array_equal(values_of(entry), asked.gaps):
         yield "the ledger has another answer than the developer got"
     else:
-        told = asked.header.candidates
-        candidates = (
-            Candidates(tuple(told.names), tuple(told.utilities), int(told.baseline), told.at_least)
-            if asked.header.HasField("candidates")
-            else None
-        )
         predictions = asked.predictions.astype(np.float64)
         if case.rows is not None:
             predictions = case.rows.of_records(predictions, by_ids=bool(asked.header.rows_digest))
-        if not case.again(entry, predictions, asked.header.epsilon, bought, candidates):
+        if not case.again(entry, predictions, asked.header.epsilon, bought, candidates_in(asked.header)):
             yield "it was answered otherwise than by the people and the noise that were committed to"

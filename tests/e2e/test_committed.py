@@ -168,6 +168,18 @@ def test_every_pure_mechanism_is_opened_and_a_start_changes_nothing(tmp_path: Pa
 
 
 @pytest.mark.check
+def test_rows_that_are_known_by_ids_are_opened_in_whatever_order_they_were_sent(tmp_path: Path) -> None:
+    binding(tmp_path, "laplace")
+    change(tmp_path, lambda policy: policy["data"].update(id="id"))
+    ids = pd.read_csv(tmp_path / "loans.csv")["id"]
+    order = np.random.default_rng(4).permutation(len(ids))
+    with serving(tmp_path) as running, running.client() as audits:
+        audits.commit(tmp_path / "asked")
+        audits.ask(PREDICTIONS[order], "sp", 0.5, ids=ids[order].tolist())
+    assert opened(tmp_path)[:2] == (0, ["opened 1 of 1 requests: all were answered as was committed to"])
+
+
+@pytest.mark.check
 def test_a_search_is_opened_too(tmp_path: Path) -> None:
     binding(tmp_path, "recommended")
     rng = np.random.default_rng(3)

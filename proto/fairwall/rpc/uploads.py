@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -32,17 +32,14 @@ def parts_after(sizes: Iterable[int], requests: Iterator[Any], part: str) -> lis
     Refusal
         ``REQUEST_MALFORMED`` if another part comes, or not as many bytes as were announced.
     """
-    wanted, found = list(sizes), bytearray()
+    starts, found = list(accumulate(sizes, initial=0)), bytearray()
     for request in requests:
-        if request.WhichOneof("part") != part:
+        if request.WhichOneof("part") != part or len(found) > starts[-1]:
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
         found += getattr(request, part)
-        if len(found) > sum(wanted):
-            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-    if len(found) != sum(wanted):
+    if len(found) != starts[-1]:
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-    ends = list(accumulate(wanted))
-    return [bytes(found[end - size : end]) for size, end in zip(wanted, ends, strict=True)]
+    return [bytes(found[start:end]) for start, end in pairwise(starts)]
 
 
 def array_after(
