@@ -144,6 +144,15 @@ def test_models_are_answered_about_as_their_predictions_are(
     assert audits.terms().epsilon_remaining == after
 
 
+def test_a_request_is_about_the_files_to_the_last_byte(audits: AuditClient) -> None:
+    one, other = (first_of(("Mul", ["a", "by"], "y"), by=np.array([by], np.float32)) for by in (0.5, 0.25))
+    assert len(one) == len(other)
+    audits.ask_sealed(one, "sp", 0.1, request_id="file")
+    with pytest.raises(AuditRefused) as caught:
+        audits.ask_sealed(other, "sp", 0.1, request_id="file")
+    assert caught.value.reason == "REQUEST_ID_REUSED"
+
+
 @pytest.mark.parametrize(
     ("sizes", "parts"), [([9], [b"1234"]), ([4], [b"1234", b"5"]), ([2, 2], [b"123"]), ([4], []), ([4], [None])]
 )
