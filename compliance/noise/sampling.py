@@ -38,7 +38,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.noise.geometric import geometric
-from compliance.noise.keyed import KeyedBits
 from fairwall.laws.commitment import name_and_nonce, noise_key
 
 STEPS_MAX = 2**53
@@ -94,6 +93,9 @@ def noise_for(seed: bytes | None, request_id: str) -> Noise:
 
 def committed_noise(seed: bytes, request_id: str) -> Noise:
     """Give one request's noise where a seed was committed to: see `fairwall.laws.commitment`, whose names ids are."""
+    # A game's process does not wait for a library of ciphers.
+    from compliance.noise.keyed import KeyedBits
+
     return System(KeyedBits(noise_key(seed, *name_and_nonce(request_id))))
 
 

@@ -15,6 +15,9 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.errors import UserError
 from fairwall.laws.commitment import Commitment
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 _COMMITMENT = "commitment.json"
 
 

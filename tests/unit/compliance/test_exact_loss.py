@@ -11,6 +11,7 @@ epsilon the decimal that is charged, of which float64 has no exact number.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -238,7 +239,7 @@ def test_the_size_of_a_cube_is_drawn_with_the_very_odds_that_make_its_law(
 ) -> None:
     # Of the sampler's own coins: P(T = t) is that of a sum of d+1 geometric numbers, C(t+d, d) r^t, times the coins'
     # odds; it must be r^t (2t+1)^d but for one constant, and then P(z) ~ r^max|z|, `fairwall.laws.cube`.
-    constants = set()
+    constants, bits = set(), random.SystemRandom()
     for size in (0, 1, 2, 7, 1000, 10**9):
         coins = []
 
@@ -246,9 +247,9 @@ def test_the_size_of_a_cube_is_drawn_with_the_very_odds_that_make_its_law(
             coins.append(Fraction(2 * size + 1, of))
             return 0
 
-        monkeypatch.setattr(sampler, "geometric", lambda _rate, _count, size=size: np.array([size]))
-        monkeypatch.setattr(sampler.secrets, "randbelow", told)
-        assert sampler._cube_size(Fraction(1, 3), sides) == size
+        monkeypatch.setattr(sampler, "geometric", lambda _rate, _count, _bits, size=size: np.array([size]))
+        monkeypatch.setattr(bits, "randrange", told)
+        assert sampler._cube_size(Fraction(1, 3), sides, bits) == size
         weight = Fraction(1)
         for k, odds in enumerate(coins, start=1):
             weight *= Fraction(size + k, k) * odds

@@ -6,6 +6,7 @@ Statistical tests have a false-alarm rate of 1e-7 each; those of `Seeded` have a
 from __future__ import annotations
 
 import math
+import random
 from fractions import Fraction
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_sizes_are_drawn_with_the_very_odds_that_make_their_law(
 ) -> None:
     # As `test_exact_loss` has it of all sizes: C(k+d, d) r^k times the coins' odds must be r^k (2T+1)^d but for one
     # constant; and each coin's odds those of a probability.
-    constants = set()
+    constants, bits = set(), random.SystemRandom()
     for k in (0, 1, 2, 7, 1000):
         size, coins = least + k * apart, list[Fraction]()
 
@@ -79,9 +80,9 @@ def test_sizes_are_drawn_with_the_very_odds_that_make_their_law(
             coins.append(Fraction(2 * size + 1, of))
             return 0
 
-        monkeypatch.setattr(sampler, "geometric", lambda _rate, count, k=k: np.repeat([k, 0], [1, count - 1]))
-        monkeypatch.setattr(sampler.secrets, "randbelow", told)
-        assert sampler._cube_size(Fraction(3), sides, apart, least) == size
+        monkeypatch.setattr(sampler, "geometric", lambda _rate, count, _bits, k=k: np.repeat([k, 0], [1, count - 1]))
+        monkeypatch.setattr(bits, "randrange", told)
+        assert sampler._cube_size(Fraction(3), sides, bits, apart, least) == size
         assert len(coins) == sides
         assert max(coins) <= 1
         weight = math.prod((Fraction(k + j, j) * odds for j, odds in enumerate(coins, start=1)), start=Fraction(1))
@@ -92,9 +93,10 @@ def test_sizes_are_drawn_with_the_very_odds_that_make_their_law(
 def test_a_stair_is_what_one_person_moves_and_costs_one_over_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(sampler, "_cube_size", lambda *about: asked.append(about) or 5)
-    System().cube(np.zeros(2), 0.3, 0.125, 3)
-    System().cube(np.zeros(2), 0.3, 0.125)
-    assert asked == [(1 / Fraction(0.3), 2, 8, 3), (Fraction(0.125) / Fraction(0.3), 2, 1, 0)]
+    drawn = System()
+    drawn.cube(np.zeros(2), 0.3, 0.125, 3)
+    drawn.cube(np.zeros(2), 0.3, 0.125)
+    assert asked == [(1 / Fraction(0.3), 2, drawn.bits, 8, 3), (Fraction(0.125) / Fraction(0.3), 2, drawn.bits, 1, 0)]
 
 
 def asked_for(models: int, epsilon: float, facts: Facts = NO_FACTS, seed: int = 1) -> tuple[list[Asked], Release]:
