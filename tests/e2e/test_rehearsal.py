@@ -58,14 +58,21 @@ CALLS: dict[str, Callable[[AuditClient], Any]] = {
 
 
 @pytest.mark.check
-def test_every_public_method_is_answered_but_for_tables(audits: AuditClient) -> None:
+def test_every_public_method_is_answered_but_for_tables_models_and_commitments(
+    audits: AuditClient, tmp_path: Path
+) -> None:
     public = {name for name, _ in inspect.getmembers(AuditClient, inspect.isfunction) if not name.startswith("_")}
-    assert public == CALLS.keys() | {"ask_table", "close"}
+    assert public == CALLS.keys() | {"ask_table", "ask_sealed", "commit", "close"}
     for call in CALLS.values():
         assert call(audits) is not None
     with pytest.raises(AuditRefused) as caught:
         audits.ask_table("scores", "sp", 0.5, id="id")
     assert caught.value.reason == "TABLE_UNKNOWN"
+    with pytest.raises(AuditRefused) as caught:
+        audits.ask_sealed(b"a model", "sp", 0.5)
+    assert caught.value.reason == "NO_FEATURES"
+    with pytest.raises(ValueError, match="commits to nothing"):
+        audits.commit(tmp_path / "asked")
     for name in public:
         assert inspect.signature(getattr(Rehearsal, name)) == inspect.signature(getattr(AuditClient, name))
 
