@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -35,6 +36,9 @@ def main() -> None:
             even_if_worthless=asked.even_if_worthless,
             even_if_revealing=asked.even_if_revealing,
         )
+    # The interpreter would wait for whatever is still found out about what answers are worth: for seconds, or minutes.
+    logging.shutdown()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def serve(
         raise SystemExit(2) from None
     listening.stop()
     stop_telemetry()
-    service.work.shutdown(cancel_futures=True)
+    service.work.shutdown(wait=False, cancel_futures=True)
 
 
 def _start(

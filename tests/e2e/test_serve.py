@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import re
 import shutil
 import signal
@@ -653,6 +654,18 @@ def test_an_end_by_sigterm_is_clean_too(own: Path) -> None:
         running.process.terminate()
         assert running.process.wait(300) == 0
     assert "SIGTERM: leaving" in running.log
+
+
+@pytest.mark.check
+def test_an_end_does_not_wait_for_what_answers_are_found_to_be_worth(tmp_path: Path) -> None:
+    """What is left of that takes several seconds of processor time."""
+    with serving(deployment(tmp_path, '["sp", "eo", "ppv", "eodds_max"]', mechanism="recommended")) as running:
+        before = psutil.Process(running.process.pid).cpu_times()
+        running.process.terminate()
+        _, status, used = os.wait4(running.process.pid, 0)
+        running.process.returncode = status
+    assert status == 0
+    assert used.ru_utime + used.ru_stime - before.user - before.system < 1.5
 
 
 # What a start that fails leaves behind --------------------------------------------------------------------------------
