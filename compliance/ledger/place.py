@@ -10,6 +10,7 @@ from typing import TypeAlias
 from compliance.ledger import postgres
 from compliance.ledger.entries import Books, LedgerError, Record
 from compliance.ledger.head import AnySeal, Seal
+from compliance.ledger.memory import MemoryStore
 from compliance.ledger.store import Session, Store
 
 Place: TypeAlias = Path | str
@@ -33,6 +34,8 @@ def open_store(place: Place | None) -> Store:
     """Open a ledger's store, and lay it out if it is new; one in memory for None."""
     if isinstance(place, str):
         return postgres.PostgresStore(place)
+    if place is None:
+        return MemoryStore()
     from compliance.ledger.sqlite import SqliteStore
 
     return SqliteStore(place)

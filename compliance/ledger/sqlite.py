@@ -137,12 +137,12 @@ class SqliteStore:
 
     Parameters
     ----------
-    path : Path or None
-        Made where there is none; on a local disk. In memory for None.
+    path : Path
+        Made where there is none; on a local disk.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.name = str(path or "the ledger in memory")
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
         self._lock = threading.Lock()
         with explained(self.name):
             self.db = connect(path)
@@ -210,20 +210,19 @@ def explained(name: str) -> Iterator[None]:
         raise LedgerError(f"{name}: {error}: bring back an untouched copy of the ledger") from error
 
 
-def connect(path: Path | None) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """Open a ledger's file, and lay it out if it is new."""
-    if path is not None and not path.exists():
+    if not path.exists():
         # Not by SQLite, so that it is nobody else's to read, and its name durable.
         try:
             os.close(os.open(path, os.O_CREAT, 0o600))
             sync_folder(path.parent)
         except OSError as error:
             raise LedgerUnavailable(str(error)) from error
-    db = sqlite3.connect(path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        if path is not None:
-            set_journal(db, "WAL")  # writes go to a log first
-            db.execute("PRAGMA synchronous = FULL")
+        set_journal(db, "WAL")  # writes go to a log first
+        db.execute("PRAGMA synchronous = FULL")
         db.execute("BEGIN IMMEDIATE")
         if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in _SCHEMA:

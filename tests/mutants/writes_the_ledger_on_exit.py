@@ -1,6 +1,6 @@
 """Writes its ledger when it is ended, and loses it when it is killed."""
 
-import atexit
+import os
 import sqlite3
 
 from compliance import ledger
@@ -10,13 +10,15 @@ from compliance.ledger import head as seal
 
 KILLED_BY = "C308"
 
+leave = os._exit
+
 
 def ledger_of(*given, sound=serve.open_ledger, **named):
     opened = sound(*given, **named)
     memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     disk, opened._store.db = opened._store.db, memory
     disk.backup(memory)
-    atexit.register(lambda: memory.backup(disk))
+    os._exit = lambda status: (memory.backup(disk), leave(status))
     return opened
 
 

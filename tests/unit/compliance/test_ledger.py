@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -189,3 +191,21 @@ def test_nothing_is_free_without_an_account() -> None:
     ledger.set_budget("deal", Neighbours.A_FLIP, Budget(1.0))
     request = Request("deal", "nobody", "r", b"", "sp", "laplace", Neighbours.A_FLIP, FREE)
     assert refusal(lambda: ledger.settle(request, never)) == REASON_BUDGET_EXHAUSTED
+
+
+def test_of_a_transaction_that_fails_nothing_is_left() -> None:
+    account = Account(2.0)
+    first = account.settle("first", b"digest", 0.5, Noise())
+    another = dataclasses.replace(first, request=dataclasses.replace(first.request, request_id="r"))
+    store, heads = account.ledger._store, []
+    with suppress(OSError), store.session(None) as session:
+        heads.append(session.head(""))
+        session.append("", another)
+        assert session.find("developer", "r") is not None
+        raise OSError
+    with store.session(None) as session:
+        heads.append(session.head(""))
+        assert session.find("developer", "r") is None
+        assert session.find("developer", "first") is not None
+    assert heads[0] == heads[1]
+    assert account.settle("r", b"digest", 0.5, Noise()).remaining == 1.0
