@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import grpc
@@ -9,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.accounts import Accounts
+from compliance.answers.audits import Case
 from compliance.games.audits import open_case, report_of
 from compliance.games.trial import Around, Cards, OpenTrial
 from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.laws.decimals import part_of, total
 from fairwall.learning.sealed import sealed_decisions
+from fairwall.wire.queries import round_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +34,37 @@ class Sealed:
 
 
 def open_trial(deal: game.ComplianceDeal, cards: Cards, around: Around) -> OpenTrial:
-    """Open the audits of a test set, and of sealed models where the developer handed any over."""
+    """Open the audits of a test set, or of each round's, and of sealed models where the developer handed any over."""
     key = deal.audits.sealed
     sealed = Sealed(key, cards["features"].astype(np.float64, copy=False)) if key else None
-    case = open_case(deal, deal.audits, cards, sealed, around.draws)
-    return OpenTrial(Accounts(audits={deal.deal_id: case}), lambda: report_of(case))
+    cases = [open_case(each, each.audits, own, sealed, around.draws) for each, own in rounds_of(deal, cards)]
+    return OpenTrial(Accounts(audits={case.dataset: case for case in cases}), lambda: _report(cases))
+
+
+def rounds_of(deal: game.ComplianceDeal, cards: Cards) -> Iterator[tuple[game.ComplianceDeal, Cards]]:
+    """Make a deal of each round's people, where these are drawn anew: a name, noise and an equal part of epsilon.
+
+    What all rounds cost then comes to no more than epsilon, by each round's own ledger.
+    """
+    labels = cards["labels"]
+    if labels.ndim == 1:
+        yield deal, cards
+        return
+    for number in range(1, len(labels) + 1):
+        own = game.ComplianceDeal()
+        own.CopyFrom(deal)
+        own.deal_id = round_of(deal.deal_id, number)
+        own.audits.epsilon = part_of(deal.audits.epsilon, len(labels))
+        # Of a seed of its own: request ids tell noise apart within one case.
+        own.seed = hmac.digest(deal.seed, own.deal_id.encode(), hashlib.sha256)
+        yield own, {name: values[number - 1] for name, values in cards.items()}
+
+
+def _report(cases: Sequence[Case]) -> game.SubmitAuditReportRequest:
+    first, *later = reports = [report_of(case) for case in cases]
+    first.epsilon_spent = total(report.epsilon_spent for report in reports)
+    for report in later:
+        for record in report.audits:
+            record.case_id = report.deal_id
+        first.audits.extend(report.audits)
+    return first

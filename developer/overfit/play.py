@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,19 @@ from developer.service import Shelf
 from fairwall.client.gaps import Audits, ask, ask_models
 from fairwall.game.v1 import overfit_service_pb2 as wire
 from fairwall.game.v1.overfit_service_pb2_grpc import OverfitServiceStub
+from fairwall.laws.decimals import part_of
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals, generator
-from fairwall.wire.queries import request_id
+from fairwall.wire.queries import request_id, round_of
 
 LOG = logging.getLogger(__name__)
 
 _METRIC = "sp"
 _BEST = STRATEGIES["best"]
+
+_SURE = 700.0
+"""Log-odds at which a probability is 0 or 1 in float64, and its exponential is finite."""
 
 
 def play(seat: Seat, _shelf: Shelf) -> None:
@@ -39,33 +45,42 @@ def play(seat: Seat, _shelf: Shelf) -> None:
 
 
 def _patched(audits: Audits, deal: wire.OverfitDeal, cards: dict[str, NDArray[Any]]) -> wire.SubmitPatchesRequest:
-    """Patch rows by number."""
-    rng, decisions = generator(deal.seed), cards["decisions"].astype(np.uint8)
+    """Patch rows by number, all at once: whatever was patched before, after the last round more is known."""
+    rng, rows, numbers = generator(deal.seed), cards["decisions"].astype(np.uint8), count(1)
+    decisions, anew = rows.ravel(), rows.ndim > 1
     odds = np.full(len(decisions), np.log(deal.share / (1 - deal.share)))
     if deal.attack != "answers":
         odds = hints(cards["features"].astype(np.float64), cards["weights"].astype(np.float64))
-    probable = 1 / (1 + np.exp(-odds))
-    if deal.attack != "features":
-        probable = _asked(audits, deal, decisions, odds, rng)
-    patches, enough = lowering(decisions, probable, deal.flips, rng)
+    # Rows that stay are in every round, which begins with what the one before has told of them.
+    rounds = np.broadcast_to(np.arange(rows.size).reshape(rows.shape), (deal.rounds or 1, rows.shape[-1]))
+    for number, own in enumerate(rounds if deal.attack != "features" else (), 1):
+        case = round_of(deal.deal_id, number if anew else 1)
+        odds[own] = _asked(audits, deal, case, decisions[own], odds[own], numbers, rng)
+    patches, enough = lowering(decisions, 1 / (1 + np.exp(-odds)), deal.flips, rng)
     return wire.SubmitPatchesRequest(deal_id=deal.deal_id, patches=patches.tolist(), enough=enough)
 
 
 def _asked(
     audits: Audits,
     deal: wire.OverfitDeal,
+    case: str,
     decisions: NDArray[np.uint8],
     odds: NDArray[np.float64],
+    numbers: Iterator[int],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Find out by the reveal game's best strategy how probable it is of each row that it is disadvantaged, (rows,)."""
+    """Find out by the reveal game's best strategy the log-odds that each row is disadvantaged, (rows,), in one round.
+
+    ``odds`` are those before it, and ``numbers`` are what requests are called by.
+    """
+    epsilon = part_of(deal.epsilon, deal.rounds or 1)
     people, nobody = len(decisions), np.zeros(len(decisions), np.uint8)
     scores, llr = decisions.astype(np.float64), odds - np.log(deal.share / (1 - deal.share))
 
     def send(request: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-        return ask(audits, deal.deal_id, request, _METRIC, predictions, epsilon).gaps
+        return ask(audits, case, request, _METRIC, predictions, epsilon).gaps
 
-    purse = Purse(deal.epsilon, deal.mechanism, people + _BEST.size_queries)
+    purse = Purse(epsilon, deal.mechanism, people + _BEST.size_queries, numbers)
     (whole,) = plays(_METRIC, nobody, 1.0, None)
     hand = Hand(
         people=people,
@@ -75,15 +90,15 @@ def _asked(
         rng=rng,
         queries=people,
         perturbation=1.0,
-        terms=Terms(_METRIC, deal.mechanism, deal.epsilon, deal.batch_delta),
+        terms=Terms(_METRIC, deal.mechanism, epsilon, deal.batch_delta),
         llr=lambda: llr,
     )
     found = _BEST.play(hand)
     if found.confidence is None:
-        return np.asarray(found.guess == 0, np.float64)
+        return np.where(found.guess == 0, _SURE, -_SURE)
     # What answers alone make of even odds, and all else.
     alone = np.clip(found.confidence, 1e-9, 1 - 1e-9)
-    return np.asarray(1 / (1 + np.exp(-(np.log(alone / (1 - alone)) + odds))))
+    return np.clip(np.log(alone / (1 - alone)) + odds, -_SURE, _SURE)
 
 
 def _majority(referee: OverfitServiceStub, audits: Audits, deal: wire.OverfitDeal) -> wire.SubmitPatchesRequest:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal, localcontext
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,20 +33,20 @@ class Purse:
     mechanism : str
         What answers. Of randomised response the first batch buys what all later ones are answered from: it gets all.
     planned : how many queries there will be, size queries included.
+    numbers : what requests are numbered by, where several purses pay for those of one deal; from 1 by default.
     """
 
-    def __init__(self, epsilon: float, mechanism: str, planned: int) -> None:
+    def __init__(self, epsilon: float, mechanism: str, planned: int, numbers: Iterator[int] | None = None) -> None:
         self._epsilon = epsilon
         self._at_once = MECHANISM_LAWS[mechanism].noise_on == "attributes"
         self._planned = planned
-        self._requests = 0
+        self._numbers = numbers or count(1)
         self._asked = 0
         self._left = written(epsilon)
 
     def take(self, kind: Kind, queries: int) -> tuple[str, float]:
         """Give the next request, of so many queries, its id, unique within the deal, and what it may spend."""
-        self._requests += 1
-        return request_id(kind, self._requests), self._share(queries)
+        return request_id(kind, next(self._numbers)), self._share(queries)
 
     def plan(self, queries: int) -> None:
         """Plan for so many queries more."""

@@ -216,7 +216,7 @@ def _audits(deal: Deal, arrays: Arrays, sealed: bytes) -> game.AuditCards:
         reveal_max=scenario.compliance.reveal_max if scenario.compliance.reveal_max < 1 else None,
         precision=to_message(scenario.compliance.precision),
         differencing=scenario.compliance.differencing,
-        queries_max=max(QUERIES_MAX, len(arrays["labels"])),
+        queries_max=max(QUERIES_MAX, arrays["labels"].shape[-1]),
         sealed=sealed,
         **announced(arrays),
     )

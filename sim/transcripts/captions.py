@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -124,10 +125,10 @@ def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> s
             people, terms = count(deal.statistics.protected.shape[0], "person"), deal.statistics.terms
             return f"{deal.deal_id}: {people}{_few(cards)}; tell sums by group, ε {number(terms.epsilon)}"
     dealt = deal.audits if deal.HasField("audits") else deal.release.audits
-    names = ", ".join(name_of(number) for number in dealt.metrics)
+    names, people = ", ".join(name_of(number) for number in dealt.metrics), math.prod(dealt.labels.shape)
     story.begin(dealt.epsilon)
     return (
-        f"{deal.deal_id}: {count(dealt.labels.shape[0], 'person')}{_few(cards)}; answer {names} by {dealt.mechanism}, "
+        f"{deal.deal_id}: {count(people, 'person')}{_few(cards)}; answer {names} by {dealt.mechanism}, "
         f"ε {number(dealt.epsilon)}"
     )
 

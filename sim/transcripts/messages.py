@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.rpc.turns import collect
-from fairwall.wire.queries import deal_of
+from fairwall.wire.queries import deal_of, trained_on
 from sim.transcripts.files import Transcript
 from sim.transcripts.methods import DEALS, SUBMISSIONS, TABLES, short
 from sim.transcripts.sides import KnownCall, known_calls
@@ -76,8 +76,8 @@ class TrialMessages:
     """What is known of a trial.
 
     Cards are by the deal's message, such as "ComplianceDeal"; submissions by the method, such as "SubmitReveal", the
-    last that was taken; batches by request id, without what was refused. ``queried`` are batches about the people whose
-    attributes a deal releases, ``served`` scores for the adversary, and ``releases`` what ReleaseService,
+    last that was taken; batches by request id, without what was refused, and those about the deal's ``others`` cases by
+    the case's name, too; ``served`` are scores for the adversary, and ``releases`` what ReleaseService,
     StatisticsService and GroupService answered. It ``is_heard`` if the transcript of somebody who asks or answers goes
     on until they submit, so that no batch is missing. ``unread`` are calls that cannot be understood, and why.
     """
@@ -86,11 +86,16 @@ class TrialMessages:
     cards: dict[str, Cards] = field(default_factory=dict)
     submissions: dict[str, Submission] = field(default_factory=dict)
     batches: dict[str, Batch] = field(default_factory=dict)
-    queried: dict[str, Batch] = field(default_factory=dict)
+    others: dict[str, dict[str, Batch]] = field(default_factory=dict)
     served: list[Served] = field(default_factory=list)
     releases: list[KnownCall] = field(default_factory=list)
     is_heard: bool = False
     unread: list[str] = field(default_factory=list)
+
+    @property
+    def queried(self) -> dict[str, Batch]:
+        """The batches about the people whose attributes the deal releases."""
+        return self.others.get(trained_on(self.deal_id), {})
 
 
 class Session:
@@ -177,7 +182,7 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) 
     elif method in (_AUDIT, _AUDIT_MODELS) and not one.is_refused:
         batch = _uploaded(one) if method == _AUDIT else _asked_models(one, looks)
         about = one.request.header.deal_id if method == _AUDIT else one.request.deal_id
-        batches = trial.batches if about == deal_of(about) else trial.queried
+        batches = trial.batches if about == trial.deal_id else trial.others.setdefault(about, {})
         before = batches.get(batch.request_id)
         # The same request again gets the stored answer: it was asked when it first was.
         if before is None or (batch.is_answered and not before.is_answered):

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case
 from compliance.answers.differencing import Detector
 from compliance.games.audits import open_case
+from compliance.games.overfit import rounds_of
 from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
+from fairwall.laws.decimals import total
 from fairwall.learning.sealed import sealed_decisions
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
@@ -46,14 +48,27 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         return
     findings.reports += 1
     deal, arrays = dealt.deal, dealt.arrays
-    audits = deal.release.audits if kind == "release" else deal.audits
-    records = Records(arrays["labels"].astype(np.uint8), arrays["protected"].astype(np.uint8), ())
-    batches = _sealed(audits.sealed, arrays["features"], trial.batches) if audits.sealed else trial.batches
-    asked = _compare(
-        findings, report, _Case(trial.deal_id, records, report.request.audits, batches), audits.differencing
-    )
-    if len(asked) == len(report.request.audits):
-        _spent(findings, trial, report, audits, open_case(deal, audits, arrays), asked)
+    said: dict[str, list[Any]] = {}
+    for audit in report.request.audits:
+        said.setdefault(audit.case_id or trial.deal_id, []).append(audit)
+    spent = []
+    for own, cards in rounds_of(deal, arrays):
+        audits = own.release.audits if kind == "release" else own.audits
+        records = Records(cards["labels"].astype(np.uint8), cards["protected"].astype(np.uint8), ())
+        batches = trial.batches if own.deal_id == trial.deal_id else trial.others.get(own.deal_id, {})
+        if audits.sealed:
+            batches = _sealed(audits.sealed, cards["features"], batches)
+        case = _Case(own.deal_id, records, said.pop(own.deal_id, []), batches)
+        asked = _compare(findings, report, case, audits.differencing)
+        if len(asked) == len(case.audits):
+            spent.append(_spent(findings, report, audits, open_case(own, audits, cards), asked))
+        else:
+            spent.append(None)
+    for name in said:
+        findings.wrong(report.place, f"{trial.deal_id}: compliance reports of {name}, which is no case")
+    if (known := [each for each in spent if each is not None]) == spent:
+        place = f"{trial.deal_id}: compliance reports: epsilon_spent"
+        findings.same(report.place, place, report.request.epsilon_spent, total(known))
     if kind == "release":
         (groups,) = (place for place, column in enumerate(deal.release.terms.columns) if column.groups)
         protected = arrays["release"].astype(np.uint8)[:, groups]
@@ -145,26 +160,21 @@ def _order(findings: Findings, report: Submission, case: _Case, batches: Iterabl
 
 
 def _spent(
-    findings: Findings,
-    trial: TrialMessages,
-    report: Submission,
-    dealt: Any,
-    case: Case,
-    asked: Sequence[tuple[Any, Batch]],
-) -> None:
-    """Compute what each batch cost, and see that the budget allowed it, and what they cost together."""
-    place = f"{trial.deal_id}: compliance reports"
+    findings: Findings, report: Submission, dealt: Any, case: Case, asked: Sequence[tuple[Any, Batch]]
+) -> float | None:
+    """Compute what each batch cost, and see that the budget allowed it: what they cost together, if that is known."""
+    place = f"{case.dataset}: compliance reports"
     budget = Budget(dealt.epsilon, dealt.delta)
     losses: Counter[Any] = Counter()
     told = charges(case, ((batch, audit.epsilon) for audit, batch in asked))
     for (audit, batch), loss in zip(asked, told, strict=True):
         if loss is None:
             findings.not_checked(f"what batches cost that bought ones may answer: {BY_DIGEST}, or the call was cut")
-            return
+            return None
         findings.same(report.place, f"{place} of {batch.request_id}: epsilon", audit.epsilon, loss.epsilon)
         if not budget.affords(losses, loss):
             text = f"{place} {batch.request_id}, which was more than was left of the budget of {dealt.epsilon!r}"
             findings.wrong(report.place, text)
         if loss != FREE:
             losses[loss] += 1
-    findings.same(report.place, f"{place}: epsilon_spent", report.request.epsilon_spent, budget.spent(losses))
+    return budget.spent(losses)

@@ -9,7 +9,18 @@ half of its last bit at most, a relative 2^-53.
 from __future__ import annotations
 
 import math
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, DivisionByZero, Inexact, InvalidOperation
+from collections.abc import Iterable
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_FLOOR,
+    Context,
+    Decimal,
+    DivisionByZero,
+    Inexact,
+    InvalidOperation,
+    localcontext,
+)
 from fractions import Fraction
 from functools import lru_cache
 
@@ -52,6 +63,12 @@ def at_least(value: Decimal) -> float:
     """Return the smallest float64 whose decimal is no less than a value."""
     nearest = float(value)
     return nearest if written(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def total(amounts: Iterable[float]) -> float:
+    """Return the smallest float64 that is no less than amounts come to together."""
+    with localcontext(EXACT):
+        return at_least(sum(map(written, amounts), Decimal(0)))
 
 
 def part_of(whole: float, parts: int) -> float:

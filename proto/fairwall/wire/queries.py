@@ -28,17 +28,20 @@ def request_id(kind: Kind, number: int) -> str:
 AUDITED = "audited"
 """The id of the request that the washing game's audit is about; what is asked under other ids is to find out more."""
 
-_TRAINED = "/trained"
-
 
 def trained_on(deal: str) -> str:
     """Name the case of the people whose attributes a deal of the release game releases, who are trained on."""
-    return f"{deal}{_TRAINED}"
+    return f"{deal}/trained"
+
+
+def round_of(deal: str, number: int) -> str:
+    """Name the case of a round's rows, from 1, where the overfit game draws them anew; the first is the deal's own."""
+    return deal if number == 1 else f"{deal}/round-{number}"
 
 
 def deal_of(case: str) -> str:
     """Name the deal that a case belongs to; a deal's own case is called as it."""
-    return case.removesuffix(_TRAINED)
+    return case.partition("/")[0]
 
 
 def kind_of(request: str) -> Kind:

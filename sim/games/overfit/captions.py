@@ -24,7 +24,8 @@ def _take_overfit_deal_response(story: Story, message: Any, _: Parts) -> str:
     story.begin()
     seen = "X" if deal.HasField("features") else "decisions alone" if deal.HasField("decisions") else "no row"
     patches, by = count(deal.flips, "decision"), f"{deal.attack}, epsilon {number(deal.epsilon)}"
-    return f"{deal.deal_id}: you see {seen}; turn {patches} at most, by attack {by}"
+    rounds = f" in {deal.rounds} rounds" if deal.rounds else ""
+    return f"{deal.deal_id}: you see {seen}; turn {patches} at most{rounds}, by attack {by}"
 
 
 def _submit_patches_request(_story: Story, message: Any, _: Parts) -> str:

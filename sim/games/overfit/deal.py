@@ -57,8 +57,8 @@ class OverfitDeal:
 
     Attributes
     ----------
-    asked, audited, population : row numbers of the pool: those that answers are about, those of the verdict, which are
-        the same unless these are fresh, and those held back.
+    asked, audited, population : row numbers of the pool: those that answers are about, (rounds, rows) where each of
+        several rounds has its own; those of the verdict, the same unless rows are fresh; and those held back.
     seed, referee : the developer's, and that of the referee's own draws.
     """
 
@@ -97,7 +97,7 @@ def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = 
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng([*party_seed(secret, seed, "referee")])
     pool = _load(data.source, tuple(data.roles.items()), data.drop, data.train_share, asked.public_sample)
-    rows, samples = len(pool.labels), 2 if asked.rows == "fresh" else 1
+    rows, samples = len(pool.labels), asked.rounds + 1 if asked.rows == "fresh" else 1
     if samples * data.test_size >= rows:
         raise DealError(
             f"data.test_size: {samples} times {data.test_size} rows and a population wanted, {data.source} has {rows} "
@@ -111,18 +111,18 @@ def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = 
             break
     else:
         raise DealError(f"data.test_size: one group was empty in each of {_DRAWS_MAX} draws; draw more")
-    first = drawn[0]
+    shown = drawn[:-1] if samples > 2 else drawn[0]
     return OverfitDeal(
         deal_id=deal_id,
         scenario=scenario,
         compliance=ComplianceCards(
-            pool.labels[first],
-            pool.protected[first],
+            pool.labels[shown],
+            pool.protected[shown],
             party_seed(secret, seed, "compliance"),
-            pool.features[first] if scenario.committed else None,
+            pool.features[shown] if scenario.committed else None,
         ),
         pool=pool,
-        asked=first,
+        asked=shown,
         audited=drawn[-1],
         population=population,
         seed=party_seed(secret, seed, "developer"),

@@ -21,7 +21,7 @@ class Patches:
 
     Attributes
     ----------
-    rows : the patched rows by number among those that were asked about, in the developer's order.
+    rows : the patched rows by number among all rounds' that were asked about, in the developer's order.
     enough : how many of these it takes to be enough.
     favours : (models,), of sealed models whether each votes for whom it accepts; None where rows are patched by number.
     """

@@ -51,6 +51,7 @@ def record(_cell: Cell[OverfitScenario], _trial: int, dealt: OverfitDeal, outcom
             "rows": asked.rows,
             "attack": asked.attack,
             "flips": flips,
+            "rounds": asked.rounds,
             "mechanism": scenario.compliance.mechanism,
             "epsilon": plain(scenario.epsilon),
             "answers": report.answered,
@@ -84,7 +85,7 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     return {
         **swept,
         "trials": len(lines),
-        **{key: lines[0][key] for key in ("n", "rows", "attack", "flips", "mechanism", "epsilon")},
+        **{key: lines[0][key] for key in ("n", "rows", "attack", "flips", "rounds", "mechanism", "epsilon")},
         **{key: _mean(lines, key) for key in (*_MEANS, *_PARTS)},
         **{f"{key}_sd": _sd(lines, key) for key in (*_MEANS, *_PARTS)},
         "sigma": sigma,

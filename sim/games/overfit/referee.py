@@ -98,7 +98,7 @@ class OverfitDealer(OverfitServiceServicer):
 def _patches(request: wire.SubmitPatchesRequest, deal: OverfitDeal) -> Patches:
     """Take patches, each row once; Refusal for more than may be patched, and of a row that is none."""
     asked, committed, rows = deal.scenario.overfit, deal.scenario.committed, tuple(request.patches)
-    sound = len(rows) == len(set(rows)) <= asked.flips and all(row < len(deal.asked) for row in rows)
+    sound = len(rows) == len(set(rows)) <= asked.flips and all(row < deal.asked.size for row in rows)
     if committed:
         sound = not rows and request.HasField("favours")
     if not sound or request.enough > (asked.flips if committed else len(rows)):
@@ -114,7 +114,7 @@ def _arrays(deal: OverfitDeal) -> Arrays:
         return {}
     arrays: Arrays = {"decisions": pool.decisions[deal.asked]}
     if rows != "hidden":
-        arrays |= {"features": pool.features[deal.asked], "weights": pool.weights}
+        arrays |= {"features": pool.features[deal.asked.ravel()], "weights": pool.weights}
     return arrays
 
 
@@ -130,5 +130,6 @@ def _developer_deal(deal: OverfitDeal, arrays: Arrays) -> wire.OverfitDeal:
         epsilon=scenario.epsilon,
         batch_delta=scenario.batch_delta,
         share=deal.pool.share,
+        rounds=asked.rounds if asked.rounds > 1 else None,
         **announced(arrays),
     )

@@ -14,7 +14,7 @@ from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, Scenario, Sec
 ROWS = {
     "open": "the developer sees their X",
     "hidden": "the developer sees its model's decisions on them alone",
-    "fresh": "the developer sees their X, and the verdict is of rows that are drawn anew",
+    "fresh": "the developer sees their X, and each round and the verdict are of rows that are drawn anew",
     "committed": "the developer hands sealed models over before there are rows, and sees none",
 }
 """The kinds of audited rows, and what the developer sees of each."""
@@ -35,6 +35,7 @@ class OverfitSection(Section):
     rows : "open", "hidden", "fresh" or "committed", see `ROWS`.
     attack : by what the developer chooses patches, see `developer.overfit.patches`.
     flips : how many decisions it may patch.
+    rounds : how many times it asks before the verdict, of fresh rows each time about others.
     public_sample : how many people of the training part, of whom A is known, the public predictor is trained on.
     population : how many rows the referee holds back at most, and measures the population's gap on.
     models : of committed rows: how many sealed models are audited.
@@ -43,6 +44,7 @@ class OverfitSection(Section):
     rows: Annotated[str, one_of(ROWS)] = "open"
     attack: Annotated[str, one_of(ATTACKS)] = "both"
     flips: int = Field(default=20, strict=True, ge=1)
+    rounds: int = Field(default=1, strict=True, ge=1, le=100)
     public_sample: int = Field(default=4000, strict=True, ge=20, le=100_000)
     population: int = Field(default=10_000, strict=True, ge=20, le=100_000)
     models: int = Field(default=400, strict=True, ge=1, le=QUERIES_MAX)
@@ -62,8 +64,8 @@ class OverfitScenario(Scenario):
 
     @property
     def batches(self) -> int:
-        """The size query, and the models'."""
-        return 1 if self.committed else 2
+        """The size query of each round, and the models'."""
+        return 1 if self.committed else 2 * self.overfit.rounds
 
     def steps(self) -> tuple[str, ...]:
         """List the calls by which parties take a trial on."""
@@ -77,6 +79,8 @@ class OverfitScenario(Scenario):
             yield f"overfit.flips: at most the {self.data.test_size} rows that are audited, not {asked.flips}"
         if self.committed != (asked.attack == "majority"):
             yield f'overfit.attack: "majority" is for committed rows, and nothing else is; not {asked.attack!r}'
+        if self.committed and asked.rounds > 1:
+            yield f"overfit.rounds: who commits itself to all models at once has 1 round, not {asked.rounds}"
         if asked.rows == "hidden" and asked.attack != "answers":
             yield f'overfit.attack: of hidden rows X is not seen: "answers", not {asked.attack!r}'
         if self.compliance.metric != "sp":

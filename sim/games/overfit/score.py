@@ -24,7 +24,7 @@ class Patched:
     """The model of a trial with the first so many patches of the developer's."""
 
     def __init__(self, dealt: OverfitDeal, outcome: OverfitOutcome) -> None:
-        self._pool, self._asked, self._patches = dealt.pool, dealt.asked, outcome.patches
+        self._pool, self._asked, self._patches = dealt.pool, dealt.asked.ravel(), outcome.patches
         self._votes: dict[bytes, NDArray[np.int64]] = {}
         self._key = outcome.key
 

@@ -66,7 +66,7 @@ def trial(mechanism: str, batches: Sequence[Sold], queried: Sequence[Sold] = ())
         cards={"ComplianceDeal": Cards(deal, {"labels": LABELS, "protected": PROTECTED, "release": RELEASED})},
         submissions={"SubmitAuditReport": Submission("entry 9", report, True)},
         batches={f"metric-{n}": batch(f"metric-{n}", sold) for n, sold in enumerate(batches)},
-        queried={f"metric-{n}": batch(f"metric-{n}", sold) for n, sold in enumerate(queried)},
+        others={"deal-1/trained": {f"metric-{n}": batch(f"metric-{n}", sold) for n, sold in enumerate(queried)}},
         is_heard=True,
     )
 

@@ -27,7 +27,7 @@ from fairwall.wire.v1 import array_pb2 as fairwall_dot_wire_dot_v1_dot_array__pb
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairwall/game/v1/overfit_service.proto\x12\x10\x66\x61irwall.game.v1\x1a&fairwall/game/v1/referee_service.proto\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"5\n\x16TakeOverfitDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xe4\x01\n\x17TakeOverfitDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x33\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1d.fairwall.game.v1.OverfitDealB\x04\x88\xb5\x18\x02H\x00\x12\x1f\n\x0f\x64\x65\x63isions_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1d\n\rweights_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xfe\x02\n\x0bOverfitDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06\x61ttack\x18\x03 \x01(\tB\x04\x88\xb5\x18\x02\x12\x13\n\x05\x66lips\x18\x04 \x01(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06models\x18\x05 \x01(\rB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x06 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x07 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x62\x61tch_delta\x18\x08 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x13\n\x05share\x18\t \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x36\n\tdecisions\x18\n \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x0b \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x34\n\x07weights\x18\x0c \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\"?\n\x13SubmitSealedRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x11\n\x03key\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02\",\n\x14SubmitSealedResponse\x12\x14\n\x06served\x18\x01 \x01(\x08\x42\x04\x88\xb5\x18\x01\"\x8a\x01\n\x14SubmitPatchesRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x15\n\x07patches\x18\x02 \x03(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x65nough\x18\x03 \x01(\rB\x04\x88\xb5\x18\x02\x12.\n\x07\x66\x61vours\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\"\x17\n\x15SubmitPatchesResponse2\xca\x02\n\x0eOverfitService\x12m\n\x0fTakeOverfitDeal\x12(.fairwall.game.v1.TakeOverfitDealRequest\x1a).fairwall.game.v1.TakeOverfitDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x62\n\x0cSubmitSealed\x12%.fairwall.game.v1.SubmitSealedRequest\x1a&.fairwall.game.v1.SubmitSealedResponse\"\x03\x90\x02\x02\x12\x65\n\rSubmitPatches\x12&.fairwall.game.v1.SubmitPatchesRequest\x1a\'.fairwall.game.v1.SubmitPatchesResponse\"\x03\x90\x02\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairwall/game/v1/overfit_service.proto\x12\x10\x66\x61irwall.game.v1\x1a&fairwall/game/v1/referee_service.proto\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"5\n\x16TakeOverfitDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xe4\x01\n\x17TakeOverfitDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x33\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1d.fairwall.game.v1.OverfitDealB\x04\x88\xb5\x18\x02H\x00\x12\x1f\n\x0f\x64\x65\x63isions_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1d\n\rweights_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\x94\x03\n\x0bOverfitDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06\x61ttack\x18\x03 \x01(\tB\x04\x88\xb5\x18\x02\x12\x13\n\x05\x66lips\x18\x04 \x01(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06models\x18\x05 \x01(\rB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x06 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x07 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x62\x61tch_delta\x18\x08 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x13\n\x05share\x18\t \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x36\n\tdecisions\x18\n \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x0b \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x34\n\x07weights\x18\x0c \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x14\n\x06rounds\x18\r \x01(\rB\x04\x88\xb5\x18\x02\"?\n\x13SubmitSealedRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x11\n\x03key\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02\",\n\x14SubmitSealedResponse\x12\x14\n\x06served\x18\x01 \x01(\x08\x42\x04\x88\xb5\x18\x01\"\x8a\x01\n\x14SubmitPatchesRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x15\n\x07patches\x18\x02 \x03(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x65nough\x18\x03 \x01(\rB\x04\x88\xb5\x18\x02\x12.\n\x07\x66\x61vours\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\"\x17\n\x15SubmitPatchesResponse2\xca\x02\n\x0eOverfitService\x12m\n\x0fTakeOverfitDeal\x12(.fairwall.game.v1.TakeOverfitDealRequest\x1a).fairwall.game.v1.TakeOverfitDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x62\n\x0cSubmitSealed\x12%.fairwall.game.v1.SubmitSealedRequest\x1a&.fairwall.game.v1.SubmitSealedResponse\"\x03\x90\x02\x02\x12\x65\n\rSubmitPatches\x12&.fairwall.game.v1.SubmitPatchesRequest\x1a\'.fairwall.game.v1.SubmitPatchesResponse\"\x03\x90\x02\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -70,6 +70,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OVERFITDEAL'].fields_by_name['features']._serialized_options = b'\210\265\030\002'
   _globals['_OVERFITDEAL'].fields_by_name['weights']._loaded_options = None
   _globals['_OVERFITDEAL'].fields_by_name['weights']._serialized_options = b'\210\265\030\002'
+  _globals['_OVERFITDEAL'].fields_by_name['rounds']._loaded_options = None
+  _globals['_OVERFITDEAL'].fields_by_name['rounds']._serialized_options = b'\210\265\030\002'
   _globals['_SUBMITSEALEDREQUEST'].fields_by_name['deal_id']._loaded_options = None
   _globals['_SUBMITSEALEDREQUEST'].fields_by_name['deal_id']._serialized_options = b'\210\265\030\001'
   _globals['_SUBMITSEALEDREQUEST'].fields_by_name['key']._loaded_options = None
@@ -95,15 +97,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TAKEOVERFITDEALRESPONSE']._serialized_start=221
   _globals['_TAKEOVERFITDEALRESPONSE']._serialized_end=449
   _globals['_OVERFITDEAL']._serialized_start=452
-  _globals['_OVERFITDEAL']._serialized_end=834
-  _globals['_SUBMITSEALEDREQUEST']._serialized_start=836
-  _globals['_SUBMITSEALEDREQUEST']._serialized_end=899
-  _globals['_SUBMITSEALEDRESPONSE']._serialized_start=901
-  _globals['_SUBMITSEALEDRESPONSE']._serialized_end=945
-  _globals['_SUBMITPATCHESREQUEST']._serialized_start=948
-  _globals['_SUBMITPATCHESREQUEST']._serialized_end=1086
-  _globals['_SUBMITPATCHESRESPONSE']._serialized_start=1088
-  _globals['_SUBMITPATCHESRESPONSE']._serialized_end=1111
-  _globals['_OVERFITSERVICE']._serialized_start=1114
-  _globals['_OVERFITSERVICE']._serialized_end=1444
+  _globals['_OVERFITDEAL']._serialized_end=856
+  _globals['_SUBMITSEALEDREQUEST']._serialized_start=858
+  _globals['_SUBMITSEALEDREQUEST']._serialized_end=921
+  _globals['_SUBMITSEALEDRESPONSE']._serialized_start=923
+  _globals['_SUBMITSEALEDRESPONSE']._serialized_end=967
+  _globals['_SUBMITPATCHESREQUEST']._serialized_start=970
+  _globals['_SUBMITPATCHESREQUEST']._serialized_end=1108
+  _globals['_SUBMITPATCHESRESPONSE']._serialized_start=1110
+  _globals['_SUBMITPATCHESRESPONSE']._serialized_end=1133
+  _globals['_OVERFITSERVICE']._serialized_start=1136
+  _globals['_OVERFITSERVICE']._serialized_end=1466
 # @@protoc_insertion_point(module_scope)

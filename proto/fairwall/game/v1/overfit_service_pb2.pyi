@@ -30,7 +30,7 @@ class TakeOverfitDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[_referee_service_pb2.Turn, str]] = ..., deal: _Optional[_Union[OverfitDeal, _Mapping]] = ..., decisions_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., weights_chunk: _Optional[bytes] = ...) -> None: ...
 
 class OverfitDeal(_message.Message):
-    __slots__ = ("deal_id", "seed", "attack", "flips", "models", "mechanism", "epsilon", "batch_delta", "share", "decisions", "features", "weights")
+    __slots__ = ("deal_id", "seed", "attack", "flips", "models", "mechanism", "epsilon", "batch_delta", "share", "decisions", "features", "weights", "rounds")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     ATTACK_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,7 @@ class OverfitDeal(_message.Message):
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     seed: bytes
     attack: str
@@ -55,7 +56,8 @@ class OverfitDeal(_message.Message):
     decisions: _array_pb2.ArrayHeader
     features: _array_pb2.ArrayHeader
     weights: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., attack: _Optional[str] = ..., flips: _Optional[int] = ..., models: _Optional[int] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., batch_delta: _Optional[float] = ..., share: _Optional[float] = ..., decisions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., weights: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    rounds: int
+    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., attack: _Optional[str] = ..., flips: _Optional[int] = ..., models: _Optional[int] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., batch_delta: _Optional[float] = ..., share: _Optional[float] = ..., decisions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., weights: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., rounds: _Optional[int] = ...) -> None: ...
 
 class SubmitSealedRequest(_message.Message):
     __slots__ = ("deal_id", "key")

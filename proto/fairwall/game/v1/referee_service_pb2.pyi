@@ -308,20 +308,22 @@ class SubmitAuditReportRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ..., utilities: _Optional[_Iterable[float]] = ..., release_spent: _Optional[float] = ..., group_rates: _Optional[_Iterable[float]] = ..., release_audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
-    __slots__ = ("request_id", "metric", "exact", "released", "epsilon", "flagged")
+    __slots__ = ("request_id", "metric", "exact", "released", "epsilon", "flagged", "case_id")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     EXACT_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     FLAGGED_FIELD_NUMBER: _ClassVar[int]
+    CASE_ID_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     metric: _metric_pb2.Metric
     exact: _array_pb2.Array
     released: _array_pb2.Array
     epsilon: float
     flagged: int
-    def __init__(self, request_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., exact: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., released: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon: _Optional[float] = ..., flagged: _Optional[int] = ...) -> None: ...
+    case_id: str
+    def __init__(self, request_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., exact: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., released: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon: _Optional[float] = ..., flagged: _Optional[int] = ..., case_id: _Optional[str] = ...) -> None: ...
 
 class SubmitAuditReportResponse(_message.Message):
     __slots__ = ()

@@ -61,7 +61,9 @@ def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> lis
 
 def swept_of(sweep: Sweep) -> Swept:
     """Say what tells cells apart."""
-    return Swept(sweep.scenario.axes, heads={"overfit.rows": "rows", "overfit.attack": "attack"})
+    return Swept(
+        sweep.scenario.axes, heads={"overfit.rows": "rows", "overfit.attack": "attack", "overfit.rounds": "rounds"}
+    )
 
 
 def above(cell: Line) -> bool:

@@ -62,6 +62,7 @@ def page(sweep: Sweep[OverfitScenario], lines: Sequence[Line], summary: Sequence
                 "Kind of rows": lambda one: one.overfit.rows,
                 "Attack": lambda one: one.overfit.attack,
                 "Patches at most": lambda one: one.overfit.flips,
+                "Rounds": lambda one: one.overfit.rounds,
                 "Mechanism": lambda one: one.compliance.mechanism,
                 "Epsilon": lambda one: one.epsilon,
                 "Public sample": lambda one: one.overfit.public_sample,
