@@ -16,24 +16,32 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from compliance.games.overfit import rounds_of
 from fairwall.errors import RunFailed
 from fairwall.game.v1 import overfit_service_pb2 as wire
+from fairwall.laws.decimals import part_of, total
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
-from sim.games import lay_out, read
+from sim.games import GAMES, lay_out, read
 from sim.games.cards import DealError
 from sim.games.overfit.deal import OverfitDeal, deal
 from sim.games.overfit.outcome import OverfitOutcome, Patches
 from sim.games.overfit.referee import OverfitDealer, _OverfitTrial
 from sim.games.overfit.report.words import findings
 from sim.games.overfit.score import Patched, gap
+from sim.games.referee import _dealt
 from sim.games.submissions import AuditReport
 from sim.games.table import Table
 from sim.replay import playing
+from sim.replay.captions import sayings
 from sim.replay.recorded import open_run
 from sim.report.cells import Swept
 from sim.scenarios.sweep import ScenarioError
+from sim.transcripts.captions import shared
+from sim.transcripts.files import paths
+from sim.transcripts.files import read as read_transcript
+from sim.transcripts.messages import Session
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, reporting, submitting, twins
 from tests.printed import terminal
@@ -79,12 +87,21 @@ models = 60
 "compliance.epsilon" = ["inf"]
 """
 HEAD = TOY[: TOY.index("[[sweep]]")].replace("trials = 2", "trials = 1")
+ROUNDS = (
+    HEAD.replace('"exact"', '"counts"').replace('"inf"', "1.0").replace("[overfit]", "[overfit]\nrounds = 3")
+    + '[sweep]\n"overfit.rows" = ["open", "fresh"]\n'
+)
 COMMITTED = HEAD.replace("[overfit]", '[overfit]\nrows = "committed"\nattack = "majority"')
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return played(tmp_path_factory.mktemp("overfit"), TOY)
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return played(tmp_path_factory.mktemp("rounds"), ROUNDS)
 
 
 def cells_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -126,6 +143,55 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     assert not [note for note in found.notes if note.startswith("not checked")]
     again = playing.again(open_run(toy))
     assert (again.difference, again.trials) == (None, 10)
+
+
+def test_in_each_round_an_equal_part_of_epsilon_is_spent(rounds: Path) -> None:
+    session, told = Session({path.parent.name: read_transcript(path) for path in paths(rounds)}), {}
+    for deal_id in ("deal-1", "deal-2"):
+        trial = session.trial(deal_id)
+        cases = {deal_id: trial.batches, **trial.others}
+        told[deal_id] = [list(batches) for batches in cases.values()]
+        spent = [batch.answer.epsilon_charged for batches in cases.values() for batch in batches.values()]
+        assert sum(spent) == pytest.approx(1.0, abs=1e-12)
+        for number in range(3):  # two batches each: how large the groups are, and models
+            assert total(spent[2 * number :][:2]) == part_of(1.0, 3)
+    names = ["size-1", "metric-2", "size-3", "metric-4", "size-5", "metric-6"]
+    assert told == {"deal-1": [names], "deal-2": [names[:2], names[2:4], names[4:]]}
+    stays, fresh = (json.loads(line) for line in (rounds / "trials.jsonl").read_text().splitlines())
+    for line in (stays, fresh):
+        assert (line["rounds"], line["epsilon_spent"]) == (3, total([part_of(1.0, 3)] * 3))
+    assert fresh["nats"] == 0 < stays["nats"]
+
+
+@pytest.mark.check
+def test_rounds_verify_and_replay_bit_for_bit(rounds: Path) -> None:
+    found = verify(rounds)
+    assert not found.findings
+    assert not [note for note in found.notes if note.startswith("not checked")]
+    again = playing.again(open_run(rounds))
+    assert (again.difference, again.trials) == (None, 2)
+    captions = {**shared(), **GAMES["overfit"].captions()}
+    told = [saying.text for scripts in open_run(rounds).sessions for saying in sayings(scripts, captions)]
+    assert "deal-2: you see X; turn 5 decisions at most in 3 rounds, by attack both, epsilon 1" in told
+    assert any(text.startswith("deal-2: 180 people, ") for text in told)
+
+
+def test_fresh_rows_of_each_round_are_others_and_each_has_a_ledger_of_its_own() -> None:
+    one = dealt(rows="fresh", rounds=3)
+    assert one.asked.shape == (3, 60)
+    assert len({*one.asked.ravel().tolist(), *one.audited.tolist(), *one.population.tolist()}) == 500, "the whole pool"
+    dealing, arrays = _dealt(one, one.compliance)
+    made = list(rounds_of(dealing, arrays))
+    assert [own.deal_id for own, _ in made] == ["deal-1", "deal-1/round-2", "deal-1/round-3"]
+    for (_, cards), rows in zip(made, one.asked, strict=True):
+        assert (cards["protected"] == one.pool.protected[rows]).all()
+    dealing.audits.epsilon = 10 / 6
+    dealing.seed = bytes(32)
+    made = list(rounds_of(dealing, arrays))
+    assert {own.audits.epsilon for own, _ in made} == {part_of(10 / 6, 3)}
+    assert len({own.seed for own, _ in made}) == 3
+    stays = dealt(rounds=3)
+    assert (stays.asked == stays.audited).all()
 
 
 def test_the_report_says_where_overfit_comes_from(toy: Path) -> None:
@@ -229,6 +295,17 @@ def test_patches_that_cannot_be_are_refused(patches: list[int], enough: int) -> 
     assert (trial.submitted.rows, trial.submitted.enough) == ((59, 0), 2)
 
 
+def test_rows_are_numbered_over_all_rounds() -> None:
+    dealer, trial = laid(HEAD.replace("[overfit]", '[overfit]\nrows = "fresh"\nrounds = 3'))
+    trial.served = True
+    request = wire.SubmitPatchesRequest(deal_id="deal-1", patches=[180], enough=1)
+    assert refused(dealer.SubmitPatches, request) == error_pb2.REASON_SUBMISSION_INVALID
+    dealer.SubmitPatches(wire.SubmitPatchesRequest(deal_id="deal-1", patches=[179], enough=1), None)  # type: ignore[arg-type]
+    assert trial.submitted is not None
+    model, row = patched(trial.deal, trial.submitted.rows), trial.deal.asked[2, 59]
+    assert model.decisions(np.array([row]), 1) == 1 - trial.deal.pool.decisions[row]
+
+
 @pytest.mark.parametrize("length", [0, 31, 33])
 def test_a_commitment_of_another_length_is_refused(length: int) -> None:
     dealer, trial = laid(COMMITTED)
@@ -284,6 +361,31 @@ def remembered(channel):
     return player.REFEREE
 player.OverfitServiceStub = remembered
 """
+SPENDS_ALL_IN_EACH_ROUND = """
+from developer.overfit import play as player
+player.part_of = lambda whole, parts: whole
+"""
+ALLOWS_ALL_IN_EACH_ROUND = """
+from compliance.games import overfit
+overfit.part_of = lambda whole, parts: whole
+"""
+ASKS_THE_SAME_PEOPLE = """
+from compliance.games import overfit
+honest = overfit.rounds_of
+def rounds_of(deal, cards):
+    made = list(honest(deal, cards))
+    return [(own, made[0][1]) for own, _ in made]
+overfit.rounds_of = rounds_of
+"""
+REPORTS_ANOTHER_ROUND = """
+from compliance.games import overfit
+honest = overfit._report
+def report(cases):
+    request = honest(cases)
+    request.audits[-1].case_id = "deal-2/round-9"
+    return request
+overfit._report = report
+"""
 PATCHES_TOO_MANY = submitting(
     "SubmitPatches", "request.patches[:] = range(6)", "developer.overfit.play", "OverfitService"
 )
@@ -302,6 +404,34 @@ def test_a_developer_that_breaks_the_rules_ends_the_run(tmp_path: Path, twins: T
     twins({"developer": lines})
     with pytest.raises(RunFailed, match="developer ended with exit status 1"):
         played(tmp_path, COMMITTED if lines is SEALS_AGAIN else HEAD)
+
+
+@pytest.mark.check
+def test_a_developer_that_spends_epsilon_in_each_round_is_refused_by_the_ledger(tmp_path: Path, twins: Twins) -> None:
+    twins({"developer": SPENDS_ALL_IN_EACH_ROUND})
+    with pytest.raises(RunFailed, match="developer ended with exit status 1"):
+        played(tmp_path, ROUNDS)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        (
+            {"compliance": ALLOWS_ALL_IN_EACH_ROUND, "developer": SPENDS_ALL_IN_EACH_ROUND},
+            "deal-1/round-2: compliance reports metric-4, which was more than was left of the budget of 0.333",
+        ),
+        ({"compliance": ASKS_THE_SAME_PEOPLE}, "deal-1/round-2: compliance reports of size-3: exact"),
+        ({"compliance": REPORTS_ANOTHER_ROUND}, "deal-1: compliance reports of deal-2/round-9, which is no case"),
+    ],
+    ids=["epsilon in each round", "the same people", "another round"],
+)
+def test_a_compliance_that_confuses_fresh_rounds_is_named(
+    tmp_path: Path, twins: Twins, lines: dict[str, str], text: str
+) -> None:
+    twins(lines)
+    texts = reported(verify(played(tmp_path, ROUNDS.replace('"open", "fresh"', '"fresh"'))))
+    assert any(one.startswith(text) for one in texts), texts
 
 
 @pytest.mark.check
@@ -326,6 +456,12 @@ def test_a_line_that_says_otherwise_is_found(tmp_path: Path) -> None:
         ({"overfit": {"rows": "hidden"}}, "overfit.attack: of hidden rows X is not seen"),
         ({"overfit": {"flips": 0}}, "overfit.flips: "),
         ({"overfit": {"flips": 61}}, "overfit.flips: at most the 60 rows that are audited, not 61"),
+        ({"overfit": {"rounds": 0}}, "overfit.rounds: "),
+        ({"overfit": {"rounds": 101}}, "overfit.rounds: "),
+        (
+            {"overfit": {"rows": "committed", "attack": "majority", "rounds": 4}},
+            "overfit.rounds: who commits itself to all models at once has 1 round, not 4",
+        ),
         ({"overfit": {"models": 0}}, "overfit.models: "),
         ({"overfit": {"modles": 5}}, "overfit.modles: "),
         ({"data": {"test_size": 19}}, "data.test_size: "),
@@ -377,8 +513,9 @@ def bars(cells: dict[tuple[str, str, Any], dict[str, Any]], spare: float) -> Non
 
 
 def by_epsilon(folder: Path) -> dict[tuple[str, str, Any], dict[str, Any]]:
+    """The cells of one round, by what tells them apart."""
     cells = json.loads((folder / "result.json").read_text())["summary"]
-    return {(cell["rows"], cell["attack"], cell["epsilon"]): cell for cell in cells}
+    return {(cell["rows"], cell["attack"], cell["epsilon"]): cell for cell in cells if cell["rounds"] == 1}
 
 
 @pytest.mark.check
@@ -407,7 +544,10 @@ def test_on_adult_the_issue_s_bars_are_met(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_in_500_trials_no_cell_is_above_what_answers_can_make(tmp_path: Path) -> None:
-    """Ten cells, of which five ask nothing about the rows or little: at 3 standard errors one run in 150 fails."""
+    """Fourteen cells, half of which ask nothing about the rows or little: at 3 standard errors one run in 100 fails."""
     text = (Path(__file__).parents[2] / "sim" / "scenarios" / "overfit.toml").read_text()
-    for cell in by_epsilon(played(tmp_path, text, "scenario.trials=500")).values():
+    folder = played(tmp_path, text, "scenario.trials=500")
+    cells = json.loads((folder / "result.json").read_text())["summary"]
+    assert {cell["rounds"] for cell in cells} == {1, 4}
+    for cell in cells:
         assert cell["from_answers"] - cell["bound"] <= 3 * standing(cell, "from_answers"), cell

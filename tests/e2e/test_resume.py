@@ -82,7 +82,9 @@ WASH = CHEATING.format(
     game="wash", data="test_size = 60\ntraining = 300\nsample = 300", asked="committed = true\nchecks = 20"
 )
 OVERFIT = CHEATING.format(
-    game="overfit", data="test_size = 60", asked='attack = "both"\nflips = 5\npublic_sample = 100\npopulation = 300'
+    game="overfit",
+    data="test_size = 60",
+    asked='attack = "both"\nrounds = 2\nflips = 5\npublic_sample = 100\npopulation = 300',
 )
 CURATOR = CHEATING.format(
     game="curator",

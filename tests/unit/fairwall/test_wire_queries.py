@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwall.wire.queries import Kind, kind_of, request_id, size_queries
+from fairwall.wire.queries import Kind, deal_of, kind_of, request_id, round_of, size_queries, trained_on
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -25,6 +25,12 @@ def test_an_id_tells_its_kind_and_is_one_that_compliance_takes(kind: Kind, numbe
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(1, 1000)), unique=True))
 def test_different_requests_have_different_ids(requests: list[tuple[Kind, int]]) -> None:
     assert len({request_id(*request) for request in requests}) == len(requests)
+
+
+def test_a_case_tells_its_deal() -> None:
+    cases = [trained_on("deal-1"), *(round_of("deal-1", number) for number in range(1, 12))]
+    assert len(set(cases)) == 12
+    assert {deal_of(case) for case in cases} == {round_of("deal-1", 1)} == {"deal-1"}
 
 
 @pytest.mark.parametrize("name", ["", "size", "size-", "size-x", "sizes-1", "Size-1", " size-1", "request-1", "1-size"])

@@ -42,7 +42,8 @@ _ASSUMPTIONS: tuple[Term, ...] = (
     (
         "The adversary",
         "The developer, which asks by the reveal game's best strategy about models made for it, and knows a public "
-        "predictor of A where it sees X. A better predictor makes more of X.",
+        "predictor of A where it sees X. A better predictor makes more of X. In each of several rounds it asks at an "
+        "equal part of epsilon, of fresh rows about those of the round; it patches after the last.",
     ),
     ("Intervals", INTERVALS),
 )
