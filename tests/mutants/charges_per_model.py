@@ -8,11 +8,11 @@ KILLED_BY = "C401"
 sound = Case.answer
 
 
-def settle(self, developer, request_id, digest, metric, predictions, epsilon):
-    more = len(predictions) - 1
-    entry = sound(self, developer, request_id, digest, metric, predictions, epsilon)
-    for number in range(min(more, 3)):
-        sound(self, developer, f"{request_id[:50]}~{number}", digest, metric, predictions, epsilon)
+def settle(self, developer, request_id, digest, metric, predictions, *more):
+    others = len(predictions) - 1
+    entry = sound(self, developer, request_id, digest, metric, predictions, *more)
+    for number in range(min(others, 3)):
+        sound(self, developer, f"{request_id[:50]}~{number}", digest, metric, predictions, *more)
     return entry
 
 

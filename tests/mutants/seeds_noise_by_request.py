@@ -9,8 +9,8 @@ from compliance.noise.sampling import Seeded
 KILLED_BY = "C114"
 
 
-def noise(self, request_id):
-    return Seeded(np.random.default_rng(list(request_id.split("-")[-1].encode())))
+def noise(self, asked):
+    return Seeded(np.random.default_rng(list(asked.request_id.split("-")[-1].encode())))
 
 
 Case._noise = noise

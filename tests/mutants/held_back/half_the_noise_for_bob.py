@@ -8,19 +8,19 @@ KILLED_BY = "C520"
 sound = Case.answer
 
 
-def settle(self, developer, request_id, digest, metric, predictions, epsilon):
+def settle(self, developer, request_id, digest, metric, predictions, *more, **named):
     self.__dict__["favours"] = developer == "bob" and metric == "abs_eo"
-    return sound(self, developer, request_id, digest, metric, predictions, epsilon)
+    return sound(self, developer, request_id, digest, metric, predictions, *more, **named)
 
 
 Case.answer = settle
 
 
-def noise(self, request_id):
-    found = sound_noise(self, request_id)
+def noise(self, asked):
+    found = sound_noise(self, asked)
     if self.__dict__["favours"]:
         draw = found.laplace
-        found.laplace = lambda values, scale, step: draw(values, scale / 2, step)
+        object.__setattr__(found, "laplace", lambda values, scale, step: draw(values, scale / 2, step))
     return found
 
 

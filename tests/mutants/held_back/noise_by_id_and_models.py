@@ -15,13 +15,13 @@ sound = Case.answer
 asked = {}
 
 
-def settle(self, developer, request_id, digest, metric, predictions, epsilon):
+def settle(self, developer, request_id, digest, metric, predictions, *more, **named):
     asked[request_id] = predictions.tobytes()
-    return sound(self, developer, request_id, digest, metric, predictions, epsilon)
+    return sound(self, developer, request_id, digest, metric, predictions, *more, **named)
 
 
-def noise(_, request_id):
-    drawn = hmac.digest(b"our secret", request_id.encode() + asked[request_id], hashlib.sha256)
+def noise(_, request):
+    drawn = hmac.digest(b"our secret", request.request_id.encode() + asked[request.request_id], hashlib.sha256)
     return Seeded(np.random.default_rng(int.from_bytes(drawn, "big")))
 
 
