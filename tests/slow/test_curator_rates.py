@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim.games.curator import law
+from fairwall.laws import cheating
 from tests.curator import cell_of, played
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def test_a_cheat_is_found_whenever_an_affected_request_is_opened_and_as_often_as
     assert [line["accused"] for line in lines] == [line["opened_affected"] for line in lines]
     # A share of 1,000 trials errs by 1.6 points, and by more than 3 in one case of 17; this one errs by 0.8.
     accused = np.mean([line["accused"] for line in lines])
-    assert accused == pytest.approx(law.caught(law.affected(cheat, 4, 0.1), 6), abs=0.03)
+    assert accused == pytest.approx(cheating.caught(cheating.affected(cheat, 4, 0.1), 6), abs=0.03)
 
 
 @pytest.mark.parametrize("cheat", ["quiet", "dropped", "relabelled"])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compliance.games.curator import MISLABELLED
-from sim.games.curator import goodness, law
+from fairwall.laws import cheating, goodness
 from sim.games.curator.deal import CuratorDeal
 from sim.games.curator.outcome import CuratorOutcome
 from sim.games.curator.regulator import answers, judge, scale
@@ -82,9 +82,9 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         found[f"{key}_low"], found[f"{key}_high"] = share_interval(sum(there), len(there)) if there else (None, None)
     cheat, strength, share = (first[key] for key in ("cheat", "strength", "share"))
     if cheat == "best":
-        found["shift_law"] = share * law.expected_shift(strength)
+        found["shift_law"] = share * cheating.expected_shift(strength)
     if first["defence"] == "commitment" and cheat != MISLABELLED:
-        found["caught_law"] = law.caught(law.affected(cheat, strength, share), first["openings"])
+        found["caught_law"] = cheating.caught(cheating.affected(cheat, strength, share), first["openings"])
     found["flagged"] = {
         test: sum(line["tests"][test] < goodness.LEVEL for line in lines) / trials for test in first["tests"]
     }

@@ -17,9 +17,9 @@ from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise.sampling import ROUNDING_STEPS, committed_noise, step_for
 from compliance.records.people import Records
 from developer.curator.play import METRIC
+from fairwall.laws import cheating, goodness
 from fairwall.laws.calibration import laplace_law
 from fairwall.laws.commitment import Commitment, CommitmentError, commit, rows_of
-from sim.games.curator import goodness, law
 from sim.games.curator.deal import CuratorDeal
 
 ACCUSING = goodness.LEVEL / len(goodness.TESTS)
@@ -70,8 +70,8 @@ def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, 
         return Verdict(min(tests.values()) < ACCUSING, opened, tests)
     if asked.defence == "statistics":
         noise = answered.answers - exact_gaps(deal, answered)
-        tests = {"noise": law.p_value(noise[list(opened)] / scale(deal))}
-        return Verdict(tests["noise"] < law.LEVEL, opened, tests)
+        tests = {"noise": cheating.p_value(noise[list(opened)] / scale(deal))}
+        return Verdict(tests["noise"] < cheating.LEVEL, opened, tests)
     if asked.defence == "commitment":
         assert commitment is not None, "nobody is admitted before there is one"
         keeps = is_opened(deal, commitment, opening)

@@ -5,48 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 from compliance.games.picked_sample import cells
+from fairwall.laws import cheating
 from sim.games import lay_out
-from sim.games.curator import goodness, law
 from sim.games.curator.regulator import answers, exact_gaps, judge, scale
 from sim.scenarios.sweep import ScenarioError
 from tests.curator import cell_of, played
 
 CHEATS = ("best", "quiet", "dropped", "relabelled")
-
-
-@pytest.mark.parametrize(("draws", "printed"), [(1, 0.0), (2, 0.75), (5, 1.59), (10, 2.25), (100, 4.49)])
-def test_the_best_of_several_noises_is_as_far_out_as_the_law_says(draws: int, printed: float) -> None:
-    def cdf(x: float) -> float:
-        return math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2
-
-    above, _ = quad(lambda x: 1 - cdf(x) ** draws, 0, 60)
-    below, _ = quad(lambda x: cdf(x) ** draws, -60, 0)
-    assert law.expected_shift(draws) == pytest.approx(above - below, abs=1e-6)
-    assert law.expected_shift(draws) == pytest.approx(printed, rel=0.05)
-
-
-@pytest.mark.parametrize("openings", range(5))
-def test_openings_find_one_of_the_affected_as_often_as_the_law_says(openings: int) -> None:
-    """Over all ways in which four requests are affected and chosen."""
-    share = 0.3
-    chosen = list(combinations(range(4), openings))
-    found = sum(
-        share ** sum(ways) * (1 - share) ** (4 - sum(ways)) * any(ways[one] for one in some) / len(chosen)
-        for ways in product((0, 1), repeat=4)
-        for some in chosen
-    )
-    assert law.caught(share, openings) == pytest.approx(found)
-    assert law.affected("best", 4, 0.4) == pytest.approx(0.3)
-    assert law.affected("quiet", 4, 0.4) == 0.4
-    assert law.affected("none", 4, 1.0) == 0.0
 
 
 @pytest.mark.parametrize("there", [(30, 10, 40, 60), (9, 21, 12, 30), (50, 3, 20, 80)])
@@ -75,46 +46,6 @@ def test_the_picked_sample_is_the_nearest_that_passes(there: Sequence[int], pass
         cells(np.array([40, 0, 0, 60]), rows, passes)
 
 
-def test_tests_of_goodness_find_what_differs_and_little_else() -> None:
-    rng = np.random.default_rng(7)
-
-    def rows(n: int, mean: float = 0.0) -> Any:
-        bits = rng.integers(2, size=(n, 2))
-        return np.column_stack([rng.normal(mean, size=(n, 2)), rng.integers(2, size=n), np.ones(n), bits])
-
-    same = [goodness.p_values(rows(60), rows(80), rng) for _ in range(40)]
-    for test in goodness.TESTS:
-        # 40 fair tests at 5%: more than 8 are below with a probability of 1 in 4,000.
-        assert sum(one[test] < goodness.LEVEL for one in same) <= 8, test
-    far = goodness.p_values(rows(60, 1.0), rows(80), rng)
-    assert all(far[test] < goodness.LEVEL for test in ("ks", "wasserstein", "mmd", "energy"))
-
-
-def test_wasserstein_s_distance_is_scipy_s() -> None:
-    from scipy.stats import wasserstein_distance
-
-    rng = np.random.default_rng(0)
-    for column in (rng.normal(size=30), rng.integers(2, size=30) * 3.0, rng.integers(5, size=30) / 1.0):
-        inside = np.arange(30) < 12
-        sign = np.where(inside, 1 / 12, -1 / 18)
-        (found,) = goodness._wasserstein(sign[np.newaxis], column)
-        assert found == pytest.approx(wasserstein_distance(column[inside], column[~inside]))
-
-
-@pytest.mark.check
-@pytest.mark.parametrize(
-    ("draws", "openings", "least", "most"), [(5, 40, 0.99, 1.0), (2, 80, 0.0, 0.35), (1, 40, 0, 0)]
-)
-def test_statistics_find_the_best_of_five_noises_and_not_the_better_of_two(
-    draws: int, openings: int, least: float, most: float
-) -> None:
-    """Of 1,000 sets of openings; seen: 997, 239 and 0."""
-    rng = np.random.default_rng(3)
-    noise = rng.laplace(size=(1000, draws, openings)).max(axis=1)
-    found = np.mean([law.p_value(one) < law.LEVEL for one in noise])
-    assert least <= found <= most
-
-
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_a_cheat_moves_answers_and_is_found_by_whatever_opening_is_affected(cheat: str) -> None:
     cell = cell_of(cheat=cheat, strength=4, share=0.5, defence="commitment", requests=8, openings=3)
@@ -136,7 +67,7 @@ def test_noise_is_measured_in_its_own_scale() -> None:
     noise = (one.outcome.answered.answers - exact_gaps(one.deal, one.outcome.answered)) / scale(one.deal)
     # The mean size of Laplace noise is its scale; of 300 its deviation is 0.058.
     assert np.abs(noise).mean() == pytest.approx(1, abs=0.2)
-    assert law.p_value(noise) > 1e-4
+    assert cheating.p_value(noise) > 1e-4
 
 
 def test_attributes_that_were_wrong_before_are_not_found() -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from compliance.games.curator import HONEST
-from sim.games.curator.goodness import TESTS
+from fairwall.laws.goodness import TESTS
 from sim.games.game import Line
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Sheet

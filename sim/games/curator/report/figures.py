@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from sim.games.curator.goodness import TESTS
+from fairwall.laws.goodness import TESTS
 from sim.games.curator.report.columns import accused_of, shift_of
 from sim.games.game import Line
 from sim.report.cells import Swept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sim.games.curator.law import LEVEL
+from fairwall.laws.cheating import LEVEL
 from sim.games.curator.report.columns import accused_of, share_of, shift_of, swept_in, tables
 from sim.games.curator.report.figures import draw
 from sim.games.curator.scenario import CuratorScenario

@@ -23,8 +23,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.games.curator import HONEST
-
 LEVEL = 1e-7
 """How often an honest service may be accused for its noise."""
 
@@ -38,9 +36,10 @@ def expected_shift(draws: int) -> float:
 def affected(cheat: str, strength: int, share: float) -> float:
     """Return the probability that a request is answered otherwise than it would be without the cheat.
 
-    Rows that are left out or relabelled move an answer unless it is rounded to the same step of the grid.
+    ``cheat`` is "none", "best" of so many noises, or anything else that is done to a ``share`` of the requests. Rows
+    that are left out or relabelled move an answer unless it is rounded to the same step of the grid.
     """
-    if cheat == HONEST:
+    if cheat == "none":
         return 0.0
     return share * (1 - 1 / strength) if cheat == "best" else share
 
