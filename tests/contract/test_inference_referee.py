@@ -20,7 +20,6 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from numpy.typing import NDArray
 
-import sim.games.inference.referee
 from adversary.client import predict
 from developer.inference import play as developer_inference
 from developer.service import ModelService, Shelf
@@ -37,6 +36,8 @@ from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_EODDS_MAX
 from sim.games import lay_out
 from sim.games import table as games
+from sim.games.dealer import deals
+from sim.games.inference import referee as referees
 from sim.games.inference.deal import InferenceDeal, deal
 from sim.games.inference.outcome import InferenceOutcome
 from sim.games.inference.referee import InferenceDealer
@@ -630,41 +631,39 @@ def leaks_in_an_unknown_field(message: inference.AttackDeal, bits: Array) -> Non
     message.MergeFromString(bytes([15 << 3 | 2, 1, int(bits[0])]))
 
 
+def leaks_everything(message: inference.AttackDeal, bits: Array) -> None:
+    leaks_in_a_byte_more(message, 1 - bits[::-1])
+
+
+@pytest.fixture
+def leak(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Break the referee, before it is asked to serve: it changes the adversary's cards by the bits."""
+
+    def leaking(trial: referees._InferenceTrial) -> Any:
+        message, arrays = referees._attack_deal(trial)
+        request.param(message, trial.deal.bits)
+        return message, arrays
+
+    told = deals(inference.TakeAttackDealResponse, leaking, lambda trial: trial.models is not None)
+    monkeypatch.setattr(InferenceDealer, "TakeAttackDeal", told)
+
+
 @pytest.mark.parametrize(
-    "leak", [leaks_in_the_seed, leaks_in_a_byte_more, leaks_in_an_order, leaks_in_a_number, leaks_in_an_unknown_field]
+    "leak",
+    [leaks_in_the_seed, leaks_in_a_byte_more, leaks_in_an_order, leaks_in_a_number, leaks_in_an_unknown_field],
+    indirect=True,
 )
-def test_a_referee_that_tells_one_bit_is_caught(
-    at: Table,
-    play: Play,
-    people: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    leak: Callable[[inference.AttackDeal, Array], None],
-) -> None:
+def test_a_referee_that_tells_one_bit_is_caught(leak: None, at: Table, play: Play, people: Path) -> None:
     """The broken twins of the test above."""
-    honest = sim.games.inference.referee._attack_deal
-
-    def leaking(dealt: InferenceDeal, strength: float) -> inference.AttackDeal:
-        message = honest(dealt, strength)
-        leak(message, dealt.bits)
-        return message
-
-    monkeypatch.setattr(sim.games.inference.referee, "_attack_deal", leaking)
     dealt = draw(people, victims=4)
     one, other = (received_by_the_adversary(at, play, dealt, bits) for bits in (EVERY_BITS[1], EVERY_BITS[9]))
     assert one != other
 
 
+@pytest.mark.parametrize("leak", [leaks_everything], indirect=True)
 def test_a_referee_that_writes_all_bits_down_is_caught_by_the_look_too(
-    at: Table, play: Play, people: Path, monkeypatch: pytest.MonkeyPatch
+    leak: None, at: Table, play: Play, people: Path
 ) -> None:
-    honest = sim.games.inference.referee._attack_deal
-
-    def leaking(dealt: InferenceDeal, strength: float) -> inference.AttackDeal:
-        message = honest(dealt, strength)
-        leaks_in_a_byte_more(message, 1 - dealt.bits[::-1])
-        return message
-
-    monkeypatch.setattr(sim.games.inference.referee, "_attack_deal", leaking)
     dealt = draw(people)
     assert leaks(hands_of(at, play, dealt).adversary, dealt.bits) == ["bits big reversed complement"]
 

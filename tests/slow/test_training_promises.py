@@ -30,7 +30,7 @@ from fairwall.rpc.arrays import gathered, to_message
 from sim.games import lay_out
 from sim.games.training.canaries import epsilon_refuted
 from sim.games.training.deal import TrainingDeal, deal
-from sim.games.training.referee import _model_deal
+from sim.games.training.referee import _model_deal, _TrainingTrial
 
 pytestmark = [
     pytest.mark.slow,
@@ -69,7 +69,7 @@ class Compliance:
 
 def trained(table: TrainingDeal) -> tuple[Any, Submission, list[float]]:
     """Train what a deal says; the model, what is said of it, and the multipliers of the sums that were told."""
-    message, compliance = _model_deal(table), None
+    (message, _), compliance = _model_deal(_TrainingTrial(table)), None
     if table.compliance is not None:
         terms = message.statistics
         protected, seed = table.compliance.protected, table.compliance.seed

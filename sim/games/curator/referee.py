@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import grpc
 
@@ -15,8 +14,9 @@ from fairwall.wire.v1 import error_pb2
 from sim.games.curator.deal import CuratorDeal
 from sim.games.curator.outcome import CuratorOutcome, commitment_of, require_commitment, take_answered, take_opening
 from sim.games.curator.regulator import Answered, Opening, judge
-from sim.games.game import Watch
-from sim.games.table import Table, Trial
+from sim.games.dealer import TableDealer, deals
+from sim.games.referee import Arrays
+from sim.games.table import Trial, given
 
 
 @dataclass
@@ -40,33 +40,32 @@ class _CuratorTrial(Trial):
         return super().over and self.verdict != wire.VERDICT_UNSPECIFIED
 
 
-@dataclass
-class CuratorDealer(CuratorServiceServicer):
+def _curator_deal(trial: _CuratorTrial) -> tuple[wire.CuratorDeal, Arrays]:
+    scenario = trial.deal.scenario
+    told = wire.CuratorDeal(
+        seed=trial.deal.seed,
+        people=scenario.data.people,
+        requests=scenario.curator.requests,
+        epsilon=scenario.share_of_epsilon,
+        commitment=None if trial.commitment is None else wire.Commitment(**vars(trial.commitment)),
+    )
+    return told, {}
+
+
+class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
     """Serves CuratorService, and plays one deal at a time."""
 
-    table: Table = field(repr=False)
+    kind, serve = _CuratorTrial, staticmethod(add_CuratorServiceServicer_to_server)
 
-    def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve CuratorService."""
-        add_CuratorServiceServicer_to_server(watch(self), server)
+    TakeCuratorDeal = deals(wire.TakeCuratorDealResponse, _curator_deal, lambda trial: trial.admits)
 
-    def play(self, deal: CuratorDeal, seconds: float) -> CuratorOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = _CuratorTrial(deal)
-        self.table.play(trial, seconds)
-        assert trial.submitted is not None, "a trial that ended has it"
-        assert trial.opening is not None, "a trial with a verdict has it"
-        assert trial.report is not None, "a trial that is over has compliance's report"
-        return CuratorOutcome(trial.submitted, trial.commitment, trial.opening, trial.report)
-
-    # What the parties call. Names are the protocol's.
+    # What the parties submit. Names are the protocol's.
 
     def ReleaseCommitment(
         self, request: wire.ReleaseCommitmentRequest, context: grpc.ServicerContext
     ) -> wire.ReleaseCommitmentResponse:
         """Take compliance's commitment, once and for all."""
-        with self.table.changing():
-            trial = self.table.playing(_CuratorTrial, request.deal_id)
+        with self.turn(request.deal_id, lambda _: True) as trial:
             commitment = commitment_of(request.commitment)
             try:
                 require_commitment(commitment, trial.deal)
@@ -77,30 +76,15 @@ class CuratorDealer(CuratorServiceServicer):
             trial.commitment = commitment
             return wire.ReleaseCommitmentResponse()
 
-    def TakeCuratorDeal(
-        self, request: wire.TakeCuratorDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[wire.TakeCuratorDealResponse]:
-        """Deal to the developer, once it is admitted."""
-        trial = self.table.take(_CuratorTrial, request.after_deal_id, lambda trial: trial.admits)
-        if isinstance(trial, _CuratorTrial):
-            yield wire.TakeCuratorDealResponse(deal=_developer_deal(trial))
-        else:
-            yield wire.TakeCuratorDealResponse(turn=trial)
-
     def SubmitAnswers(
         self, request: wire.SubmitAnswersRequest, context: grpc.ServicerContext
     ) -> wire.SubmitAnswersResponse:
         """Take what the developer was answered, and tell it the verdict, once compliance has opened and reported."""
-        with self.table.changing():
-            trial = self.table.playing(_CuratorTrial, request.deal_id)
-            if not trial.admits:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            if trial.submitted is None:
-                trial.submitted = take_answered(request, trial.deal)
+        with self.turn(request.deal_id, lambda trial: trial.admits) as trial:
+            answered = trial.submitted = trial.submitted or take_answered(request, trial.deal)
         if not self.table.wait(lambda: trial.opening is not None and trial.report is not None):
             return wire.SubmitAnswersResponse()
-        assert trial.opening is not None, "just waited for"
-        found = judge(trial.deal, trial.submitted, trial.commitment, trial.opening)
+        found = judge(trial.deal, answered, trial.commitment, given(trial.opening))
         with self.table.changing():
             trial.verdict = wire.VERDICT_ACCUSED if found.accused else wire.VERDICT_CLEAR
             return wire.SubmitAnswersResponse(verdict=trial.verdict)
@@ -109,21 +93,11 @@ class CuratorDealer(CuratorServiceServicer):
         self, request: wire.SubmitOpeningRequest, context: grpc.ServicerContext
     ) -> wire.SubmitOpeningResponse:
         """Take what compliance opens, once nothing is answered any more."""
-        with self.table.changing():
-            trial = self.table.playing(_CuratorTrial, request.deal_id)
-            if not trial.ended:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        with self.turn(request.deal_id, lambda trial: trial.ended) as trial:
             trial.opening = take_opening(request, trial.deal)
             return wire.SubmitOpeningResponse()
 
-
-def _developer_deal(trial: _CuratorTrial) -> wire.CuratorDeal:
-    scenario = trial.deal.scenario
-    return wire.CuratorDeal(
-        deal_id=trial.deal.deal_id,
-        seed=trial.deal.seed,
-        people=scenario.data.people,
-        requests=scenario.curator.requests,
-        epsilon=scenario.share_of_epsilon,
-        commitment=None if trial.commitment is None else wire.Commitment(**vars(trial.commitment)),
-    )
+    def play(self, deal: CuratorDeal, seconds: float) -> CuratorOutcome:
+        """Play one deal to its end, as `Dealer` says."""
+        trial = self.played(deal, seconds)
+        return CuratorOutcome(given(trial.submitted), trial.commitment, given(trial.opening), given(trial.report))

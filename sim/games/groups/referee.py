@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import grpc
 import numpy as np
@@ -16,11 +15,12 @@ from fairwall.game.v1.group_game_service_pb2_grpc import (
 )
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
-from sim.games.game import Watch
+from sim.games.dealer import TableDealer, deals
 from sim.games.groups.deal import GroupsDeal
 from sim.games.groups.outcome import GroupsOutcome
+from sim.games.referee import Arrays
 from sim.games.submissions import take_array
-from sim.games.table import Table, Trial
+from sim.games.table import Trial, given
 
 
 @dataclass
@@ -31,55 +31,9 @@ class _GroupsTrial(Trial):
     submitted: NDArray[np.uint8] | None = None
 
 
-@dataclass
-class GroupsDealer(GroupGameServiceServicer):
-    """Serves GroupGameService, and plays one deal at a time."""
-
-    table: Table = field(repr=False)
-
-    def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve GroupGameService."""
-        add_GroupGameServiceServicer_to_server(watch(self), server)
-
-    def play(self, deal: GroupsDeal, seconds: float) -> GroupsOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = _GroupsTrial(deal)
-        self.table.play(trial, seconds)
-        assert trial.submitted is not None, "a trial that ended has it"
-        assert trial.report is not None, "a trial that is over has compliance's report"
-        return GroupsOutcome(trial.submitted, trial.report)
-
-    # What the parties call. Names are the protocol's.
-
-    def TakeGroupDeal(
-        self, request: wire.TakeGroupDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[wire.TakeGroupDealResponse]:
-        """Deal to the developer, once compliance serves the trial."""
-        trial = self.table.take(_GroupsTrial, request.after_deal_id, lambda trial: trial.served)
-        if isinstance(trial, _GroupsTrial):
-            yield wire.TakeGroupDealResponse(deal=_developer_deal(trial.deal))
-        else:
-            yield wire.TakeGroupDealResponse(turn=trial)
-
-    def SubmitGroups(
-        self, request: wire.SubmitGroupsRequest, context: grpc.ServicerContext
-    ) -> wire.SubmitGroupsResponse:
-        """Take the developer's guess."""
-        with self.table.changing():
-            trial = self.table.playing(_GroupsTrial, request.deal_id)
-            if not trial.served:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            guess = take_array(request.guess, trial.deal.cells.shape, np.uint8)
-            if guess.max() >= len(trial.deal.shares):
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.submitted = guess
-            return wire.SubmitGroupsResponse()
-
-
-def _developer_deal(deal: GroupsDeal) -> wire.GroupDeal:
-    asked = deal.scenario.groups
-    return wire.GroupDeal(
-        deal_id=deal.deal_id,
+def _group_deal(trial: _GroupsTrial) -> tuple[wire.GroupDeal, Arrays]:
+    deal, asked = trial.deal, trial.deal.scenario.groups
+    told = wire.GroupDeal(
         seed=deal.seed,
         shares=deal.shares,
         epsilon=asked.epsilon,
@@ -87,3 +41,28 @@ def _developer_deal(deal: GroupsDeal) -> wire.GroupDeal:
         models=asked.models,
         strategy=asked.strategy,
     )
+    return told, {}
+
+
+class GroupsDealer(TableDealer[_GroupsTrial], GroupGameServiceServicer):
+    """Serves GroupGameService, and plays one deal at a time."""
+
+    kind, serve = _GroupsTrial, staticmethod(add_GroupGameServiceServicer_to_server)
+
+    TakeGroupDeal = deals(wire.TakeGroupDealResponse, _group_deal, lambda trial: trial.served)
+
+    def SubmitGroups(
+        self, request: wire.SubmitGroupsRequest, context: grpc.ServicerContext
+    ) -> wire.SubmitGroupsResponse:
+        """Take the developer's guess."""
+        with self.turn(request.deal_id, lambda trial: trial.served) as trial:
+            guess = take_array(request.guess, trial.deal.cells.shape, np.uint8)
+            if guess.max() >= len(trial.deal.shares):
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.submitted = guess
+            return wire.SubmitGroupsResponse()
+
+    def play(self, deal: GroupsDeal, seconds: float) -> GroupsOutcome:
+        """Play one deal to its end, as `Dealer` says."""
+        trial = self.played(deal, seconds)
+        return GroupsOutcome(given(trial.submitted), given(trial.report))

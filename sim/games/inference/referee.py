@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import grpc
 import numpy as np
@@ -15,12 +13,12 @@ from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceServicer
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import array_pb2, error_pb2
-from sim.games.game import Watch
+from sim.games.dealer import TableDealer, deals
 from sim.games.inference.deal import Hand, InferenceDeal
 from sim.games.inference.outcome import InferenceOutcome, Models
-from sim.games.referee import Arrays, announced, check_queries, in_chunks
+from sim.games.referee import Arrays, check_queries
 from sim.games.submissions import take_array, take_guess
-from sim.games.table import Table, Trial
+from sim.games.table import Trial, given
 
 
 @dataclass
@@ -28,7 +26,7 @@ class _InferenceTrial(Trial):
     """A trial of the inference game."""
 
     deal: InferenceDeal
-    models_request: inference.SubmitModelsRequest | None = None
+    request: inference.SubmitModelsRequest | None = None
     models: Models | None = None
     guesses: NDArray[np.uint8] | None = None
 
@@ -43,98 +41,6 @@ class _InferenceTrial(Trial):
         if self.models is None:
             return "developer"
         return "adversary" if self.guesses is None else "compliance"
-
-
-@dataclass
-class InferenceDealer(InferenceServiceServicer):
-    """Serves InferenceService, and plays one deal at a time; compliance's cards are another referee's to deal."""
-
-    table: Table = field(repr=False)
-
-    def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve InferenceService."""
-        add_InferenceServiceServicer_to_server(watch(self), server)
-
-    def play(self, deal: InferenceDeal, seconds: float) -> InferenceOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = _InferenceTrial(deal)
-        self.table.play(trial, seconds)
-        assert trial.models is not None, "guesses come after models"
-        assert trial.guesses is not None, "a trial that is over has guesses"
-        if trial.report is not None:
-            check_queries(trial.models.queries, trial.report)
-        return InferenceOutcome(trial.models, trial.guesses, trial.report)
-
-    # What the parties call. Names are the protocol's.
-
-    def TakeTrainingDeal(
-        self, request: inference.TakeTrainingDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[inference.TakeTrainingDealResponse]:
-        """Deal to the developer, once compliance serves the trial, if it is dealt in."""
-        response: Any = inference.TakeTrainingDealResponse
-        trial = self.table.take(_InferenceTrial, request.after_deal_id, lambda trial: trial.opened)
-        if not isinstance(trial, _InferenceTrial):
-            yield response(turn=trial)
-            return
-        deal = trial.deal
-        arrays = {"bits": deal.bits, **_arrays(deal.developer), "test_features": deal.test.features}
-        if deal.audited is not None:
-            arrays["audited_features"] = deal.audited.features
-        yield response(deal=_training_deal(deal, arrays))
-        yield from in_chunks(response, arrays)
-
-    def SubmitModels(
-        self, request: inference.SubmitModelsRequest, context: grpc.ServicerContext
-    ) -> inference.SubmitModelsResponse:
-        """Take what the developer's models predict; from now on they answer the adversary."""
-        with self.table.changing():
-            trial = self.table.playing(_InferenceTrial, request.deal_id)
-            # The adversary is told lambda and asks these models: they may be sent again, but not changed.
-            if not trial.opened or (trial.models_request or request) != request:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            deal, developer = trial.deal, trial.deal.scenario.developer
-            test, members = (len(deal.bits), len(deal.test.labels)), (len(deal.bits), deal.member_rows)
-            if request.strength not in (developer.lambdas or (developer.strength,)):
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.models = Models(
-                scores=_scores(request.scores, test),
-                base_scores=_scores(request.base_scores, test),
-                member_scores=_scores(request.member_scores, members),
-                base_member_scores=_scores(request.base_member_scores, members),
-                strength=request.strength,
-                queries=request.queries,
-            )
-            trial.models_request = request
-            return inference.SubmitModelsResponse()
-
-    def TakeAttackDeal(
-        self, request: inference.TakeAttackDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[inference.TakeAttackDealResponse]:
-        """Deal to the adversary, once the models answer."""
-        response: Any = inference.TakeAttackDealResponse
-        trial = self.table.take(_InferenceTrial, request.after_deal_id, lambda trial: trial.models is not None)
-        if not isinstance(trial, _InferenceTrial):
-            yield response(turn=trial)
-            return
-        assert trial.models is not None, "just waited for"
-        yield response(deal=_attack_deal(trial.deal, trial.models.strength))
-        yield from in_chunks(response, _arrays(trial.deal.adversary))
-
-    def SubmitGuesses(
-        self, request: inference.SubmitGuessesRequest, context: grpc.ServicerContext
-    ) -> inference.SubmitGuessesResponse:
-        """Take the adversary's guesses."""
-        with self.table.changing():
-            trial = self.table.playing(_InferenceTrial, request.deal_id)
-            if trial.models is None:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            shape = (len(trial.deal.scenario.adversary.attack), len(trial.deal.bits))
-            guesses = take_guess(request.guesses, shape)
-            # They may be sent again too; once they are in, the trial has ended.
-            if trial.guesses is not None and not np.array_equal(trial.guesses, guesses):
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            trial.guesses = guesses
-            return inference.SubmitGuessesResponse()
 
 
 def _arrays(hand: Hand) -> Arrays:
@@ -164,9 +70,9 @@ def training_of(deal: InferenceDeal, strength: float) -> inference.Training:
     )
 
 
-def _training_deal(deal: InferenceDeal, arrays: Arrays) -> inference.TrainingDeal:
-    return inference.TrainingDeal(
-        deal_id=deal.deal_id,
+def _training_deal(trial: _InferenceTrial) -> tuple[inference.TrainingDeal, Arrays]:
+    deal = trial.deal
+    told = inference.TrainingDeal(
         seed=deal.seeds["developer"],
         training=training_of(deal, deal.scenario.developer.strength),
         holds_protected=True,
@@ -175,24 +81,24 @@ def _training_deal(deal: InferenceDeal, arrays: Arrays) -> inference.TrainingDea
         strengths=deal.scenario.developer.lambdas,
         metric=number_of(deal.scenario.compliance.metric),
         audit_epsilon=deal.scenario.epsilon,
-        **announced(arrays),
     )
+    arrays = {"bits": deal.bits, **_arrays(deal.developer), "test_features": deal.test.features}
+    return told, arrays if deal.audited is None else {**arrays, "audited_features": deal.audited.features}
 
 
-def _attack_deal(deal: InferenceDeal, strength: float) -> inference.AttackDeal:
-    adversary = deal.scenario.adversary
-    return inference.AttackDeal(
-        deal_id=deal.deal_id,
+def _attack_deal(trial: _InferenceTrial) -> tuple[inference.AttackDeal, Arrays]:
+    deal, adversary = trial.deal, trial.deal.scenario.adversary
+    told = inference.AttackDeal(
         seed=deal.seeds["adversary"],
         attacks=adversary.attack,
         models=len(deal.bits),
         probes=adversary.probes,
         shadows=adversary.shadows,
         labels_only=adversary.answers == "labels",
-        training=training_of(deal, strength),
+        training=training_of(deal, given(trial.models).strength),
         adapts=adversary.adapts,
-        **announced(_arrays(deal.adversary)),
     )
+    return told, _arrays(deal.adversary)
 
 
 def _scores(message: array_pb2.Array, shape: tuple[int, int]) -> NDArray[np.float64]:
@@ -200,3 +106,54 @@ def _scores(message: array_pb2.Array, shape: tuple[int, int]) -> NDArray[np.floa
     if not ((scores >= 0) & (scores <= 1)).all():  # NaN is neither
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return scores
+
+
+class InferenceDealer(TableDealer[_InferenceTrial], InferenceServiceServicer):
+    """Serves InferenceService, and plays one deal at a time; compliance's cards are another referee's to deal."""
+
+    kind, serve = _InferenceTrial, staticmethod(add_InferenceServiceServicer_to_server)
+
+    TakeTrainingDeal = deals(inference.TakeTrainingDealResponse, _training_deal, lambda trial: trial.opened)
+    TakeAttackDeal = deals(inference.TakeAttackDealResponse, _attack_deal, lambda trial: trial.models is not None)
+
+    def SubmitModels(
+        self, request: inference.SubmitModelsRequest, context: grpc.ServicerContext
+    ) -> inference.SubmitModelsResponse:
+        """Take what the developer's models predict; from now on they answer the adversary."""
+        # The adversary is told lambda and asks these models: they may be sent again, but not changed.
+        with self.turn(request.deal_id, lambda trial: trial.opened and trial.request in (None, request)) as trial:
+            deal, developer = trial.deal, trial.deal.scenario.developer
+            test, members = (len(deal.bits), len(deal.test.labels)), (len(deal.bits), deal.member_rows)
+            if request.strength not in (developer.lambdas or (developer.strength,)):
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.models = Models(
+                scores=_scores(request.scores, test),
+                base_scores=_scores(request.base_scores, test),
+                member_scores=_scores(request.member_scores, members),
+                base_member_scores=_scores(request.base_member_scores, members),
+                strength=request.strength,
+                queries=request.queries,
+            )
+            trial.request = request
+            return inference.SubmitModelsResponse()
+
+    def SubmitGuesses(
+        self, request: inference.SubmitGuessesRequest, context: grpc.ServicerContext
+    ) -> inference.SubmitGuessesResponse:
+        """Take the adversary's guesses."""
+        with self.turn(request.deal_id, lambda trial: trial.models is not None) as trial:
+            shape = (len(trial.deal.scenario.adversary.attack), len(trial.deal.bits))
+            guesses = take_guess(request.guesses, shape)
+            # They may be sent again too; once they are in, the trial has ended.
+            if trial.guesses is not None and not np.array_equal(trial.guesses, guesses):
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            trial.guesses = guesses
+            return inference.SubmitGuessesResponse()
+
+    def play(self, deal: InferenceDeal, seconds: float) -> InferenceOutcome:
+        """Play one deal to its end, as `Dealer` says."""
+        trial = self.played(deal, seconds)
+        models = given(trial.models)
+        if trial.report is not None:
+            check_queries(models.queries, trial.report)
+        return InferenceOutcome(models, given(trial.guesses), trial.report)

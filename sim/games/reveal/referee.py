@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import grpc
 import numpy as np
@@ -15,13 +15,13 @@ from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import array_pb2, error_pb2
-from sim.games.game import Watch
+from sim.games.dealer import TableDealer, deals
 from sim.games.referee import Arrays, announced, check_queries, in_chunks
 from sim.games.reveal.answers import check_size_queries
 from sim.games.reveal.deal import DeveloperCards, PublicSample, RevealDeal, TrainingTable
 from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
 from sim.games.submissions import take_guess, take_numbers
-from sim.games.table import Table, Trial
+from sim.games.table import Table, Trial, given
 from sim.scenarios.scenario import QUERIES_MAX
 
 
@@ -29,7 +29,7 @@ from sim.scenarios.scenario import QUERIES_MAX
 class _RevealTrial(Trial):
     deal: RevealDeal
     released: bool = False
-    reveal_request: game.SubmitRevealRequest | None = None
+    request: game.SubmitRevealRequest | None = None
     submitted: RevealGuess | None = None
     loss_test: LossTest | None = None
 
@@ -48,155 +48,6 @@ class _RevealTrial(Trial):
         return " and ".join(late) or "compliance"
 
 
-@dataclass
-class RevealDealer(RevealServiceServicer):
-    """Serves RevealService, and plays one deal at a time."""
-
-    table: Table = field(repr=False)
-    _training: dict[str, TrainingTable] = field(default_factory=dict, repr=False)
-
-    # What the runner calls.
-
-    def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve RevealService."""
-        add_RevealServiceServicer_to_server(watch(self), server)
-
-    def play(self, deal: RevealDeal, seconds: float) -> RevealOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = _RevealTrial(deal)
-        training = deal.developer.training
-        with self.table.changing():
-            self._training = {training.digest: training} if training is not None else {}
-        self.table.play(trial, seconds)
-        assert trial.submitted is not None, "a trial that ended has a guess"
-        assert trial.report is not None, "a trial that is over has compliance's report"
-        check_queries(trial.submitted.size_queries + trial.submitted.queries, trial.report)
-        check_size_queries(trial.submitted.size_queries, trial.report)
-        return RevealOutcome(trial.submitted, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
-
-    # What the parties call. Names are the protocol's.
-
-    def TakeDeveloperDeal(
-        self,
-        request: game.TakeDeveloperDealRequest,
-        context: grpc.ServicerContext,
-    ) -> Iterator[game.TakeDeveloperDealResponse]:
-        """Deal to the developer, once compliance serves the trial."""
-        response = game.TakeDeveloperDealResponse
-        trial = self.table.take(_RevealTrial, request.after_deal_id, lambda trial: trial.served)
-        if not isinstance(trial, _RevealTrial):
-            yield response(turn=trial)
-            return
-        arrays = _arrays(trial.deal.developer)
-        yield response(deal=_developer_deal(trial.deal, arrays))
-        yield from in_chunks(response, arrays)
-
-    def GetTrainingTable(
-        self,
-        request: game.GetTrainingTableRequest,
-        context: grpc.ServicerContext,
-    ) -> Iterator[game.GetTrainingTableResponse]:
-        """Give the developer the table that its base model is trained on."""
-        response = game.GetTrainingTableResponse
-        with self.table.changing():
-            table = self._training.get(request.training_digest)
-        if table is None:
-            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
-        arrays = _rows(table)
-        yield response(table=game.TrainingTable(**announced(arrays)))
-        yield from in_chunks(response, arrays)
-
-    def SubmitReveal(
-        self, request: game.SubmitRevealRequest, context: grpc.ServicerContext
-    ) -> game.SubmitRevealResponse:
-        """Take the developer's guess."""
-        with self.table.changing():
-            trial = self.table.playing(_RevealTrial, request.deal_id)
-            if not trial.served or (trial.reveal_request or request) != request:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            people = len(trial.deal.compliance.labels)
-            accuracy_base, accuracies = _accuracies(request, labelled=trial.deal.developer.labels is not None)
-            if not 0 <= request.max_prediction_change <= 1:
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.submitted = RevealGuess(
-                baseline=take_guess(request.baseline, (people,)),
-                guess=take_guess(request.guess, (people,)),
-                targeted=_targets(request.targeted, people),
-                polarity_known=request.polarity_known,
-                reconstruction=(
-                    take_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None
-                ),
-                queries=request.queries,
-                size_queries=request.size_queries,
-                max_prediction_change=request.max_prediction_change,
-                accuracy_base=accuracy_base,
-                accuracy_models=accuracies,
-                guess_from_answers=(
-                    take_guess(request.guess_from_answers, (people,))
-                    if request.HasField("guess_from_answers")
-                    else None
-                ),
-                confidence=take_numbers(request.confidence, people) if request.HasField("confidence") else None,
-            )
-            trial.reveal_request = request
-            return game.SubmitRevealResponse()
-
-    def ReleaseModel(
-        self, request: game.ReleaseModelRequest, context: grpc.ServicerContext
-    ) -> game.ReleaseModelResponse:
-        """Let the adversary at the developer's model."""
-        with self.table.changing():
-            trial = self.table.playing(_RevealTrial, request.deal_id)
-            if trial.deal.adversary is None or trial.submitted is None:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            trial.released = True
-            return game.ReleaseModelResponse()
-
-    def TakeAdversaryDeal(
-        self,
-        request: game.TakeAdversaryDealRequest,
-        context: grpc.ServicerContext,
-    ) -> Iterator[game.TakeAdversaryDealResponse]:
-        """Deal to the adversary, once the model is released."""
-        response = game.TakeAdversaryDealResponse
-        trial = self.table.take(
-            _RevealTrial,
-            request.after_deal_id,
-            lambda trial: trial.released and trial.deal.adversary is not None,
-        )
-        if not isinstance(trial, _RevealTrial):
-            yield response(turn=trial)
-            return
-        cards = trial.deal.adversary
-        assert cards is not None, "just waited for"
-        arrays = _rows(cards)
-        yield response(
-            deal=game.AdversaryDeal(
-                deal_id=trial.deal.deal_id,
-                attack=trial.deal.scenario.adversary.attack[0],
-                disadvantaged_rows=cards.disadvantaged_rows,
-                **announced(arrays),
-            )
-        )
-        yield from in_chunks(response, arrays)
-
-    def SubmitLossTest(
-        self,
-        request: game.SubmitLossTestRequest,
-        context: grpc.ServicerContext,
-    ) -> game.SubmitLossTestResponse:
-        """Take the adversary's loss test."""
-        shares = (request.accuracy_advantaged, request.accuracy_disadvantaged)
-        if not all(0 <= share <= 1 for share in shares):
-            raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-        with self.table.changing():
-            trial = self.table.playing(_RevealTrial, request.deal_id)
-            if not trial.released:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            trial.loss_test = LossTest(*shares)
-            return game.SubmitLossTestResponse()
-
-
 def _rows(table: TrainingTable | PublicSample) -> Arrays:
     return {"features": table.features, "labels": table.labels}
 
@@ -208,11 +59,10 @@ def _arrays(cards: DeveloperCards) -> Arrays:
     return {name: rows for name, rows in (own | public).items() if rows is not None}
 
 
-def _developer_deal(deal: RevealDeal, arrays: Arrays) -> game.DeveloperDeal:
-    scenario, cards = deal.scenario, deal.developer
+def _developer_deal(trial: _RevealTrial) -> tuple[game.DeveloperDeal, Arrays]:
+    deal, scenario, cards = trial.deal, trial.deal.scenario, trial.deal.developer
     told, sample = "precision" in scenario.developer.knows, cards.public
-    return game.DeveloperDeal(
-        deal_id=deal.deal_id,
+    dealt = game.DeveloperDeal(
         seed=cards.seed,
         metric=number_of(scenario.compliance.metric),
         epsilon=scenario.epsilon,
@@ -229,8 +79,13 @@ def _developer_deal(deal: RevealDeal, arrays: Arrays) -> game.DeveloperDeal:
         training_digest=cards.training.digest if cards.training is not None else "",
         release_model=deal.adversary is not None,
         public_disadvantaged_rows=sample.disadvantaged_rows if sample is not None else 0,
-        **announced(arrays),
     )
+    return dealt, _arrays(cards)
+
+
+def _adversary_deal(trial: _RevealTrial) -> tuple[game.AdversaryDeal, Arrays]:
+    cards, (attack, *_) = given(trial.deal.adversary), trial.deal.scenario.adversary.attack
+    return game.AdversaryDeal(attack=attack, disadvantaged_rows=cards.disadvantaged_rows), _rows(cards)
 
 
 def _query_count(queries: int | str) -> game.QueryCount:
@@ -260,3 +115,99 @@ def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
     if not values.any():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values
+
+
+class RevealDealer(TableDealer[_RevealTrial], RevealServiceServicer):
+    """Serves RevealService, and plays one deal at a time."""
+
+    kind, serve = _RevealTrial, staticmethod(add_RevealServiceServicer_to_server)
+
+    TakeDeveloperDeal = deals(game.TakeDeveloperDealResponse, _developer_deal, lambda trial: trial.served)
+    TakeAdversaryDeal = deals(
+        game.TakeAdversaryDealResponse,
+        _adversary_deal,
+        lambda trial: trial.released and trial.deal.adversary is not None,
+    )
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._training: dict[str, TrainingTable] = {}
+
+    def GetTrainingTable(
+        self,
+        request: game.GetTrainingTableRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.GetTrainingTableResponse]:
+        """Give the developer the table that its base model is trained on."""
+        response = game.GetTrainingTableResponse
+        with self.table.changing():
+            table = self._training.get(request.training_digest)
+        if table is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        arrays = _rows(table)
+        yield response(table=game.TrainingTable(**announced(arrays)))
+        yield from in_chunks(response, arrays)
+
+    def SubmitReveal(
+        self, request: game.SubmitRevealRequest, context: grpc.ServicerContext
+    ) -> game.SubmitRevealResponse:
+        """Take the developer's guess."""
+        with self.turn(request.deal_id, lambda trial: trial.served and trial.request in (None, request)) as trial:
+            people = len(trial.deal.compliance.labels)
+            accuracy_base, accuracies = _accuracies(request, labelled=trial.deal.developer.labels is not None)
+            if not 0 <= request.max_prediction_change <= 1:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.submitted = RevealGuess(
+                baseline=take_guess(request.baseline, (people,)),
+                guess=take_guess(request.guess, (people,)),
+                targeted=_targets(request.targeted, people),
+                polarity_known=request.polarity_known,
+                reconstruction=(
+                    take_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None
+                ),
+                queries=request.queries,
+                size_queries=request.size_queries,
+                max_prediction_change=request.max_prediction_change,
+                accuracy_base=accuracy_base,
+                accuracy_models=accuracies,
+                guess_from_answers=(
+                    take_guess(request.guess_from_answers, (people,))
+                    if request.HasField("guess_from_answers")
+                    else None
+                ),
+                confidence=take_numbers(request.confidence, people) if request.HasField("confidence") else None,
+            )
+            trial.request = request
+            return game.SubmitRevealResponse()
+
+    def ReleaseModel(
+        self, request: game.ReleaseModelRequest, context: grpc.ServicerContext
+    ) -> game.ReleaseModelResponse:
+        """Let the adversary at the developer's model."""
+        with self.turn(request.deal_id, lambda trial: None not in (trial.deal.adversary, trial.submitted)) as trial:
+            trial.released = True
+            return game.ReleaseModelResponse()
+
+    def SubmitLossTest(
+        self,
+        request: game.SubmitLossTestRequest,
+        context: grpc.ServicerContext,
+    ) -> game.SubmitLossTestResponse:
+        """Take the adversary's loss test."""
+        shares = (request.accuracy_advantaged, request.accuracy_disadvantaged)
+        if not all(0 <= share <= 1 for share in shares):
+            raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+        with self.turn(request.deal_id, lambda trial: trial.released) as trial:
+            trial.loss_test = LossTest(*shares)
+            return game.SubmitLossTestResponse()
+
+    def play(self, deal: RevealDeal, seconds: float) -> RevealOutcome:
+        """Play one deal to its end, as `Dealer` says."""
+        training = deal.developer.training
+        with self.table.changing():
+            self._training = {training.digest: training} if training is not None else {}
+        trial = self.played(deal, seconds)
+        guess, report = given(trial.submitted), given(trial.report)
+        check_queries(guess.size_queries + guess.queries, report)
+        check_size_queries(guess.size_queries, report)
+        return RevealOutcome(guess, report.audits, report.epsilon_spent, trial.loss_test)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import grpc
 import numpy as np
@@ -15,10 +13,10 @@ from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.game.v1.training_service_pb2_grpc import TrainingServiceServicer, add_TrainingServiceServicer_to_server
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
-from sim.games.game import Watch
-from sim.games.referee import Arrays, announced, in_chunks, statistics_terms_of
+from sim.games.dealer import TableDealer, deals
+from sim.games.referee import Arrays, statistics_terms_of
 from sim.games.submissions import take_array
-from sim.games.table import Table, Trial
+from sim.games.table import Trial, given
 from sim.games.training.deal import TrainingDeal
 from sim.games.training.outcome import TrainingOutcome, submission_of
 
@@ -31,6 +29,11 @@ class _TrainingTrial(Trial):
     request: training.SubmitModelRequest | None = None
     model: Submission | None = None
     guesses: NDArray[np.uint8] | None = None
+
+    @property
+    def attackable(self) -> bool:
+        """Whether the adversary may guess: the model answers, and there are canaries."""
+        return self.model is not None and len(self.deal.inside) > 0
 
     @property
     def attacked(self) -> bool:
@@ -50,95 +53,23 @@ class _TrainingTrial(Trial):
         return "compliance" if self.attacked else "adversary"
 
 
-@dataclass
-class TrainingDealer(TrainingServiceServicer):
-    """Serves TrainingService, and plays one deal at a time."""
-
-    table: Table = field(repr=False)
-
-    def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve TrainingService."""
-        add_TrainingServiceServicer_to_server(watch(self), server)
-
-    def play(self, deal: TrainingDeal, seconds: float) -> TrainingOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = _TrainingTrial(deal)
-        self.table.play(trial, seconds)
-        assert trial.model is not None, "a trial that ended has it"
-        return TrainingOutcome(trial.model, trial.guesses, trial.report)
-
-    # What the parties call. Names are the protocol's.
-
-    def TakeModelDeal(
-        self, request: training.TakeModelDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[training.TakeModelDealResponse]:
-        """Deal to the developer, once compliance serves the trial, if it is dealt in."""
-        response: Any = training.TakeModelDealResponse
-        trial = self.table.take(_TrainingTrial, request.after_deal_id, lambda trial: trial.opened)
-        if not isinstance(trial, _TrainingTrial):
-            yield response(turn=trial)
-            return
-        yield response(deal=_model_deal(trial.deal))
-        yield from in_chunks(response, trial.deal.dealt)
-
-    def SubmitModel(
-        self, request: training.SubmitModelRequest, context: grpc.ServicerContext
-    ) -> training.SubmitModelResponse:
-        """Take what the developer's model decides and promises; from now on it answers the adversary."""
-        with self.table.changing():
-            trial = self.table.playing(_TrainingTrial, request.deal_id)
-            # The adversary asks this model: it may be sent again, but not changed.
-            if not trial.opened or (trial.request or request) != request:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            trial.model = _taken(trial.deal, request)
-            trial.request = request
-            return training.SubmitModelResponse()
-
-    def TakeCanaryDeal(
-        self, request: training.TakeCanaryDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[training.TakeCanaryDealResponse]:
-        """Deal to the adversary, once the model answers, where there are canaries."""
-        response: Any = training.TakeCanaryDealResponse
-        trial = self.table.take(
-            _TrainingTrial, request.after_deal_id, lambda trial: trial.model is not None and len(trial.deal.inside) > 0
-        )
-        if not isinstance(trial, _TrainingTrial):
-            yield response(turn=trial)
-            return
-        deal = trial.deal
-        arrays: Arrays = {"features": deal.canaries.features, "labels": deal.canaries.labels}
-        yield response(deal=training.CanaryDeal(deal_id=deal.deal_id, terms=deal.terms, **announced(arrays)))
-        yield from in_chunks(response, arrays)
-
-    def SubmitCanaries(
-        self, request: training.SubmitCanariesRequest, context: grpc.ServicerContext
-    ) -> training.SubmitCanariesResponse:
-        """Take the adversary's guesses."""
-        with self.table.changing():
-            trial = self.table.playing(_TrainingTrial, request.deal_id)
-            if trial.model is None or not len(trial.deal.inside):
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            guesses = take_array(request.guesses, trial.deal.inside.shape, np.uint8)
-            if not (guesses <= 2).all():
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            if trial.guesses is not None and not np.array_equal(trial.guesses, guesses):
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            trial.guesses = guesses
-            return training.SubmitCanariesResponse()
-
-
-def _model_deal(deal: TrainingDeal) -> training.ModelDeal:
+def _model_deal(trial: _TrainingTrial) -> tuple[training.ModelDeal, Arrays]:
+    deal = trial.deal
     purse = deal.compliance.statistics if deal.compliance is not None else None
-    return training.ModelDeal(
-        deal_id=deal.deal_id,
+    told = training.ModelDeal(
         seed=deal.seed,
         terms=deal.terms,
         holds_protected=deal.scenario.training.holds_protected,
         statistics=None if purse is None else statistics_terms_of(purse),
         public_rows=deal.public_rows,
         columns=deal.columns,
-        **announced(deal.dealt),
     )
+    return told, deal.dealt
+
+
+def _canary_deal(trial: _TrainingTrial) -> tuple[training.CanaryDeal, Arrays]:
+    canaries = trial.deal.canaries
+    return training.CanaryDeal(terms=trial.deal.terms), {"features": canaries.features, "labels": canaries.labels}
 
 
 def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submission:
@@ -162,3 +93,40 @@ def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submissi
     if not in_order:
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return submission_of(request)
+
+
+class TrainingDealer(TableDealer[_TrainingTrial], TrainingServiceServicer):
+    """Serves TrainingService, and plays one deal at a time."""
+
+    kind, serve = _TrainingTrial, staticmethod(add_TrainingServiceServicer_to_server)
+
+    TakeModelDeal = deals(training.TakeModelDealResponse, _model_deal, lambda trial: trial.opened)
+    TakeCanaryDeal = deals(training.TakeCanaryDealResponse, _canary_deal, lambda trial: trial.attackable)
+
+    def SubmitModel(
+        self, request: training.SubmitModelRequest, context: grpc.ServicerContext
+    ) -> training.SubmitModelResponse:
+        """Take what the developer's model decides and promises; from now on it answers the adversary."""
+        # The adversary asks this model: it may be sent again, but not changed.
+        with self.turn(request.deal_id, lambda trial: trial.opened and trial.request in (None, request)) as trial:
+            trial.model = _taken(trial.deal, request)
+            trial.request = request
+            return training.SubmitModelResponse()
+
+    def SubmitCanaries(
+        self, request: training.SubmitCanariesRequest, context: grpc.ServicerContext
+    ) -> training.SubmitCanariesResponse:
+        """Take the adversary's guesses."""
+        with self.turn(request.deal_id, lambda trial: trial.attackable) as trial:
+            guesses = take_array(request.guesses, trial.deal.inside.shape, np.uint8)
+            if not (guesses <= 2).all():
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            if trial.guesses is not None and not np.array_equal(trial.guesses, guesses):
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            trial.guesses = guesses
+            return training.SubmitCanariesResponse()
+
+    def play(self, deal: TrainingDeal, seconds: float) -> TrainingOutcome:
+        """Play one deal to its end, as `Dealer` says."""
+        trial = self.played(deal, seconds)
+        return TrainingOutcome(given(trial.model), trial.guesses, trial.report)

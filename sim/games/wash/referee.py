@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 import grpc
 import numpy as np
@@ -12,15 +11,14 @@ from numpy.typing import NDArray
 
 from compliance.games.wash import Verdict
 from fairwall.game.v1 import wash_service_pb2 as wire
-from fairwall.game.v1.referee_service_pb2 import Turn
 from fairwall.game.v1.wash_service_pb2_grpc import WashServiceServicer, add_WashServiceServicer_to_server
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.commitment import BYTES
 from fairwall.wire.v1 import error_pb2
-from sim.games.game import Watch
-from sim.games.referee import Arrays, announced, in_chunks
+from sim.games.dealer import TableDealer, deals
+from sim.games.referee import Arrays
 from sim.games.submissions import take_guess, take_numbers
-from sim.games.table import Table, Trial
+from sim.games.table import Trial, given
 from sim.games.wash.deal import WashDeal
 from sim.games.wash.outcome import WashOutcome
 
@@ -36,9 +34,14 @@ class _WashTrial(Trial):
     verdict: Verdict | None = None
 
     @property
+    def asked(self) -> bool:
+        """Whether the customer may ask: the deployed model answers, and rows are checked."""
+        return self.commitment is not None and len(self.deal.checked) > 0
+
+    @property
     def checked(self) -> bool:
         """Whether the customer has reported, if it is to."""
-        return self.commitment is not None and (self.seen is not None or not len(self.deal.checked))
+        return self.commitment is not None and (self.seen is not None or not self.asked)
 
     @property
     def over(self) -> bool:
@@ -49,40 +52,63 @@ class _WashTrial(Trial):
         return "adversary" if self.commitment is not None and not self.checked else super().missing
 
 
-@dataclass
-class WashDealer(WashServiceServicer):
+def _wash_deal(trial: _WashTrial) -> tuple[wire.WashDeal, Arrays]:
+    deal, scenario = trial.deal, trial.deal.scenario
+    asked, known = scenario.wash, deal.known
+    told_groups = asked.knows == "given"
+    told: dict[str, Any] = {key: getattr(asked, key) for key in ("strategy", "knows", "evades", "committed", "tau")}
+    return wire.WashDeal(
+        **told,
+        seed=deal.seeds["developer"],
+        mechanism=scenario.compliance.mechanism,
+        epsilon=scenario.epsilon,
+        batch_delta=scenario.batch_delta,
+        disadvantaged_rows=known.disadvantaged,
+        holds_protected=told_groups,
+    ), {
+        "features": deal.features,
+        "training_features": known.training_features,
+        "training_labels": known.training_labels,
+        "sample_features": known.sample_features,
+        **({"protected": deal.compliance.protected} if told_groups else {}),
+    }
+
+
+def _check_deal(trial: _WashTrial) -> tuple[wire.CheckDeal, Arrays]:
+    deal = trial.deal
+    told = wire.CheckDeal(seed=deal.seeds["adversary"], wrong=deal.scenario.wash.wrong)
+    return told, {"features": deal.features[deal.checked]}
+
+
+def _audit_deal(_: _WashTrial) -> tuple[wire.AuditDeal, Arrays]:
+    return wire.AuditDeal(), {}
+
+
+def _sighting_deal(trial: _WashTrial) -> tuple[wire.SightingDeal, Arrays]:
+    asked, salt = trial.deal.scenario.wash, given(trial.submitted).salt
+    told = wire.SightingDeal(wrong=asked.wrong, alarm=asked.alarm, committed=asked.committed, salt=salt)
+    told.rows.extend(trial.deal.checked.tolist())
+    told.commitment = given(trial.commitment)
+    return told, {"seen": np.empty(0, np.uint8) if trial.seen is None else trial.seen}
+
+
+class WashDealer(TableDealer[_WashTrial], WashServiceServicer):
     """Serves WashService, and plays one deal at a time."""
 
-    table: Table = field(repr=False)
+    kind, serve = _WashTrial, staticmethod(add_WashServiceServicer_to_server)
 
-    def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve WashService."""
-        add_WashServiceServicer_to_server(watch(self), server)
+    TakeWashDeal = deals(wire.TakeWashDealResponse, _wash_deal, lambda trial: trial.served)
+    TakeCheckDeal = deals(wire.TakeCheckDealResponse, _check_deal, lambda trial: trial.asked)
+    TakeAuditDeal = deals(wire.TakeAuditDealResponse, _audit_deal, lambda trial: trial.checked)
+    TakeSightingDeal = deals(wire.TakeSightingDealResponse, _sighting_deal, lambda trial: trial.ended)
 
-    def play(self, deal: WashDeal, seconds: float) -> WashOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = _WashTrial(deal)
-        self.table.play(trial, seconds)
-        assert trial.submitted is not None, "a trial that ended has it"
-        assert trial.verdict is not None, "a trial that is over has it"
-        assert trial.report is not None, "a trial that is over has compliance's report"
-        return WashOutcome.of(trial.submitted, trial.verdict, trial.report)
-
-    # What the parties call. Names are the protocol's.
-
-    def TakeWashDeal(
-        self, request: wire.TakeWashDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[wire.TakeWashDealResponse]:
-        """Deal to the developer, once compliance serves the trial."""
-        trial = self.table.take(_WashTrial, request.after_deal_id, lambda trial: trial.served)
-        yield from _dealt(wire.TakeWashDealResponse, trial, _wash_deal)
+    # What the parties submit. Names are the protocol's.
 
     def SubmitCommitment(
         self, request: wire.SubmitCommitmentRequest, context: grpc.ServicerContext
     ) -> wire.SubmitCommitmentResponse:
         """Take the developer's commitment; from now on customers ask."""
-        with self.table.changing():
-            trial = self._served(request.deal_id)
+        with self.turn(request.deal_id, lambda trial: trial.served) as trial:
             if len(request.commitment) != (BYTES if trial.deal.scenario.wash.committed else 0):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             if trial.commitment not in (None, request.commitment):
@@ -90,44 +116,20 @@ class WashDealer(WashServiceServicer):
             trial.commitment = request.commitment
             return wire.SubmitCommitmentResponse()
 
-    def TakeCheckDeal(
-        self, request: wire.TakeCheckDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[wire.TakeCheckDealResponse]:
-        """Deal to the customer, once the deployed model answers, if rows are checked."""
-        trial = self.table.take(
-            _WashTrial,
-            request.after_deal_id,
-            lambda trial: trial.commitment is not None and len(trial.deal.checked) > 0,
-        )
-        yield from _dealt(wire.TakeCheckDealResponse, trial, _check_deal)
-
     def SubmitSighting(
         self, request: wire.SubmitSightingRequest, context: grpc.ServicerContext
     ) -> wire.SubmitSightingResponse:
         """Take what the customer saw."""
-        with self.table.changing():
-            trial = self._served(request.deal_id)
-            if trial.commitment is None or not len(trial.deal.checked):
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        with self.turn(request.deal_id, lambda trial: trial.asked) as trial:
             seen = take_guess(request.seen, trial.deal.checked.shape)
             if trial.seen is not None and not np.array_equal(trial.seen, seen):
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.seen = seen
             return wire.SubmitSightingResponse()
 
-    def TakeAuditDeal(
-        self, request: wire.TakeAuditDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[wire.TakeAuditDealResponse]:
-        """Tell the developer to have its model audited, once the customer has asked."""
-        trial = self.table.take(_WashTrial, request.after_deal_id, lambda trial: trial.checked)
-        yield from _dealt(wire.TakeAuditDealResponse, trial, lambda _: (wire.AuditDeal, {}, {}))
-
     def SubmitWash(self, request: wire.SubmitWashRequest, context: grpc.ServicerContext) -> wire.SubmitWashResponse:
         """Take what the developer did."""
-        with self.table.changing():
-            trial = self._served(request.deal_id)
-            if not trial.checked:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        with self.turn(request.deal_id, lambda trial: trial.checked) as trial:
             people = (len(trial.deal.features),)
             for decisions in (request.shown, request.deployed):
                 take_guess(decisions, people)
@@ -138,82 +140,17 @@ class WashDealer(WashServiceServicer):
             trial.submitted = request
             return wire.SubmitWashResponse()
 
-    def TakeSightingDeal(
-        self, request: wire.TakeSightingDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[wire.TakeSightingDealResponse]:
-        """Tell compliance what the customer saw, once the audit is over."""
-        trial = self.table.take(_WashTrial, request.after_deal_id, lambda trial: trial.ended)
-        yield from _dealt(wire.TakeSightingDealResponse, trial, _sighting_deal)
-
     def SubmitVerdict(
         self, request: wire.SubmitVerdictRequest, context: grpc.ServicerContext
     ) -> wire.SubmitVerdictResponse:
         """Take compliance's verdict."""
-        with self.table.changing():
-            trial = self._served(request.deal_id)
-            if not trial.ended:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        with self.turn(request.deal_id, lambda trial: trial.ended) as trial:
             if request.contradictions > len(trial.deal.checked):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.verdict = Verdict(request.contradictions, request.broken, request.accused)
             return wire.SubmitVerdictResponse()
 
-    def _served(self, deal_id: str) -> _WashTrial:
-        trial = self.table.playing(_WashTrial, deal_id)
-        if not trial.served:
-            raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-        return trial
-
-
-_Told: TypeAlias = tuple[Any, dict[str, Any], Arrays]
-"""A deal's message, its fields, and the arrays that it announces."""
-
-
-def _dealt(response: Any, trial: _WashTrial | Turn, cards: Callable[[_WashTrial], _Told]) -> Iterator[Any]:
-    """Send a party's cards, or that there are none now."""
-    if not isinstance(trial, _WashTrial):
-        yield response(turn=trial)
-        return
-    message, fields, arrays = cards(trial)
-    yield response(deal=message(deal_id=trial.deal.deal_id, **fields, **announced(arrays)))
-    yield from in_chunks(response, arrays)
-
-
-def _wash_deal(trial: _WashTrial) -> _Told:
-    deal, scenario = trial.deal, trial.deal.scenario
-    asked, known = scenario.wash, deal.known
-    given = asked.knows == "given"
-    arrays: Arrays = {
-        "features": deal.features,
-        "training_features": known.training_features,
-        "training_labels": known.training_labels,
-        "sample_features": known.sample_features,
-        **({"protected": deal.compliance.protected} if given else {}),
-    }
-    fields = {
-        **{key: getattr(asked, key) for key in ("strategy", "knows", "evades", "committed", "tau")},
-        "seed": deal.seeds["developer"],
-        "mechanism": scenario.compliance.mechanism,
-        "epsilon": scenario.epsilon,
-        "batch_delta": scenario.batch_delta,
-        "disadvantaged_rows": known.disadvantaged,
-        "holds_protected": given,
-    }
-    return wire.WashDeal, fields, arrays
-
-
-def _check_deal(trial: _WashTrial) -> _Told:
-    deal = trial.deal
-    fields = {"seed": deal.seeds["adversary"], "wrong": deal.scenario.wash.wrong}
-    return wire.CheckDeal, fields, {"features": deal.features[deal.checked]}
-
-
-def _sighting_deal(trial: _WashTrial) -> _Told:
-    assert trial.submitted is not None, "the trial has ended"
-    fields = {
-        **{key: getattr(trial.deal.scenario.wash, key) for key in ("wrong", "alarm", "committed")},
-        "rows": trial.deal.checked.tolist(),
-        "commitment": trial.commitment,
-        "salt": trial.submitted.salt,
-    }
-    return wire.SightingDeal, fields, {"seen": np.empty(0, np.uint8) if trial.seen is None else trial.seen}
+    def play(self, deal: WashDeal, seconds: float) -> WashOutcome:
+        """Play one deal to its end, as `Dealer` says."""
+        trial = self.played(deal, seconds)
+        return WashOutcome.of(given(trial.submitted), given(trial.verdict), given(trial.report))

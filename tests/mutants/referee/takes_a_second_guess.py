@@ -10,7 +10,7 @@ sound = referee.RevealDealer.SubmitReveal
 
 def submit(self, request, context):
     with self.table.changing():
-        self.table.playing(referee._RevealTrial, request.deal_id).reveal_request = None
+        self.table.playing(referee._RevealTrial, request.deal_id).request = None
     return sound(self, request, context)
 
 

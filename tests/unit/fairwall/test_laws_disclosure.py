@@ -129,7 +129,8 @@ def test_what_is_drawn_has_the_law_that_is_computed(mode: str) -> None:
         study = Study(
             "deal-1", own.cells.astype(np.intp), own.answers, own.width, own.records, ledger, dealt.compliance.seed
         )
-        believed = believe(referee._developer_deal(dealt), study.tabulated("table-1", dealt.study.epsilon))
+        told, _ = referee._disclosure_deal(referee._DisclosureTrial(dealt))
+        believed = believe(told, study.tabulated("table-1", dealt.study.epsilon))
         lines += record.record(cell, trial, dealt, DisclosureOutcome(believed, AuditReport((), 0.0)))
     found = record.summarise({}, lines)
     right = np.array([line["right"] for line in lines], dtype=float)
