@@ -81,6 +81,15 @@ def always(text: str) -> Caption:
     return lambda _story, _message, _rest: text
 
 
+def dealt(caption: Caption) -> Caption:
+    """Have a caption say what is dealt, where there is a deal."""
+
+    def said(story: Story, message: Any, rest: Parts) -> str:
+        return caption(story, message.deal, rest) if message.WhichOneof("part") == "deal" else "the run is over"
+
+    return said
+
+
 def shared() -> Mapping[str, Caption]:
     """Give the captions of messages that any game has, by message."""
     return {
@@ -107,10 +116,8 @@ def _join_response(_story: Story, message: Any, _: Parts) -> str:
     return f"welcome; the game is {game.Game.Name(message.game).removeprefix('GAME_').lower()}"
 
 
-def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_compliance_deal_response(story: Story, deal: Any, rest: Parts) -> str:
     cards = cards_of(deal, rest)
     story.kept |= cards
     match deal.WhichOneof("cards"):

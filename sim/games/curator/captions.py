@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairwall.game.v1 import curator_service_pb2 as wire
-from sim.transcripts.captions import Caption, Parts, Story, count, number
+from sim.transcripts.captions import Caption, Parts, Story, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -24,10 +24,8 @@ def _release_commitment_request(_story: Story, message: Any, _: Parts) -> str:
     return f"I am bound to {count(message.commitment.rows, 'row')} and to my noise by root {_root(message)}…"
 
 
-def _take_curator_deal_response(story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_curator_deal_response(story: Story, deal: Any, _: Parts) -> str:
     story.begin()
     bound = f"compliance is bound by root {_root(deal)}…" if deal.HasField("commitment") else "compliance is not bound"
     return f"{deal.deal_id}: {count(deal.requests, 'request')} at epsilon {number(deal.epsilon)}; {bound}"

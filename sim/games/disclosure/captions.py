@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from developer.disclosure.belief import MODES
-from sim.transcripts.captions import Caption, Parts, Story, count, number
+from sim.transcripts.captions import Caption, Parts, Story, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -19,10 +19,8 @@ def captions() -> Mapping[str, Caption]:
     }
 
 
-def _take_disclosure_deal_response(story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_disclosure_deal_response(story: Story, deal: Any, _: Parts) -> str:
     story.begin()
     return f"{deal.deal_id}: {MODES[deal.mode]}; Alice and {count(deal.others, 'other')} are of cell {deal.cell}"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, count, number
+from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -21,10 +21,8 @@ def captions() -> Mapping[str, Caption]:
     }
 
 
-def _take_group_deal_response(story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_group_deal_response(story: Story, deal: Any, _: Parts) -> str:
     story.begin()
     return f"{deal.deal_id}: {count(len(deal.shares), 'group')}; ask by {deal.strategy}, epsilon {number(deal.epsilon)}"
 

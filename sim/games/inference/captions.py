@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count
+from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count, dealt
 
 
 def captions() -> Mapping[str, Caption]:
@@ -18,10 +18,8 @@ def captions() -> Mapping[str, Caption]:
     }
 
 
-def _take_training_deal_response(story: Story, message: Any, rest: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_training_deal_response(story: Story, deal: Any, rest: Parts) -> str:
     story.kept |= cards_of(deal, rest)
     story.begin()
     rows, models = count(deal.features.shape[0], "row"), count(deal.bits.shape[0], "model")
@@ -33,10 +31,8 @@ def _submit_models_request(_story: Story, message: Any, _: Parts) -> str:
     return f"{count(models, 'model')} stand, and score {count(rows, 'row')}"
 
 
-def _take_attack_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_attack_deal_response(_story: Story, deal: Any, _: Parts) -> str:
     rows = count(deal.labels.shape[0], "row")
     return f"{deal.deal_id}: {count(deal.models, 'model')} and {rows}; play {', '.join(deal.attacks)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.transcripts.captions import Caption, Parts, Story, always, count, number
+from sim.transcripts.captions import Caption, Parts, Story, always, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -17,10 +17,8 @@ def captions() -> Mapping[str, Caption]:
     }
 
 
-def _take_overfit_deal_response(story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_overfit_deal_response(story: Story, deal: Any, _: Parts) -> str:
     story.begin()
     seen = "X" if deal.HasField("features") else "decisions alone" if deal.HasField("decisions") else "no row"
     patches, by = count(deal.flips, "decision"), f"{deal.attack}, epsilon {number(deal.epsilon)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count, number
+from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -28,10 +28,8 @@ def captions() -> Mapping[str, Caption]:
     }
 
 
-def _take_release_deal_response(story: Story, message: Any, rest: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_release_deal_response(story: Story, deal: Any, rest: Parts) -> str:
     story.kept |= cards_of(deal, rest)
     story.begin()
     story.kept["group_column"] = np.flatnonzero([each.groups for each in deal.terms.columns])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sim.games.reveal.score import leakage
-from sim.transcripts.captions import Caption, Guess, Parts, Story, always, array_of, count
+from sim.transcripts.captions import Caption, Guess, Parts, Story, always, array_of, count, dealt
 
 
 def captions() -> Mapping[str, Caption]:
@@ -24,10 +24,8 @@ def captions() -> Mapping[str, Caption]:
     }
 
 
-def _take_developer_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_developer_deal_response(_story: Story, deal: Any, _: Parts) -> str:
     shown = deal.HasField("features")
     people = count(deal.features.shape[0], "person") if shown else "people whom you are not shown"
     match deal.queries.WhichOneof("count"):
@@ -62,10 +60,8 @@ def _submit_reveal_request(story: Story, message: Any, _: Parts) -> str:
     )
 
 
-def _take_adversary_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_adversary_deal_response(_story: Story, deal: Any, _: Parts) -> str:
     return f"{deal.deal_id}: {count(deal.labels.shape[0], 'public row')}; play {deal.attack}"
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sim.transcripts.captions import Caption, Parts, Story, array_of, count, number
+from sim.transcripts.captions import Caption, Parts, Story, array_of, count, dealt, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -21,10 +21,8 @@ def captions() -> Mapping[str, Caption]:
     }
 
 
-def _take_model_deal_response(story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_model_deal_response(story: Story, deal: Any, _: Parts) -> str:
     story.begin()
     groups = ", their groups" if deal.holds_protected else ""
     return f"{deal.deal_id}: {count(deal.features.shape[0], 'row')}{groups}; train {deal.terms.model}"
@@ -47,10 +45,8 @@ def _submit_model_request(_story: Story, message: Any, _: Parts) -> str:
     return f"the model decides about {count(message.scores.header.shape[0], 'row')}, and {promise}"
 
 
-def _take_canary_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    if message.WhichOneof("part") == "turn":
-        return "the run is over"
-    deal = message.deal
+@dealt
+def _take_canary_deal_response(_story: Story, deal: Any, _: Parts) -> str:
     return f"{deal.deal_id}: which of {count(deal.labels.shape[0], 'mislabelled row')} was it trained on?"
 
 

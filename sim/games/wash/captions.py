@@ -5,34 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.transcripts.captions import Caption, Parts, Story, array_of, count
+from sim.transcripts.captions import Caption, Parts, Story, array_of, count, dealt
 
 
 def captions() -> Mapping[str, Caption]:
     """Give the captions by message."""
     return {
-        "TakeWashDealResponse": _dealt(_take_wash_deal_response),
+        "TakeWashDealResponse": _take_wash_deal_response,
         "SubmitCommitmentRequest": _submit_commitment_request,
-        "TakeCheckDealResponse": _dealt(_take_check_deal_response),
+        "TakeCheckDealResponse": _take_check_deal_response,
         "SubmitSightingRequest": _submit_sighting_request,
-        "TakeAuditDealResponse": _dealt(_take_audit_deal_response),
+        "TakeAuditDealResponse": _take_audit_deal_response,
         "SubmitWashRequest": _submit_wash_request,
-        "TakeSightingDealResponse": _dealt(_take_sighting_deal_response),
+        "TakeSightingDealResponse": _take_sighting_deal_response,
         "SubmitVerdictRequest": _submit_verdict_request,
     }
 
 
-def _dealt(caption: Caption) -> Caption:
-    """Have a caption say what is dealt, where there is a deal."""
-
-    def said(story: Story, message: Any, rest: Parts) -> str:
-        return caption(story, message, rest) if message.WhichOneof("part") == "deal" else "the run is over"
-
-    return said
-
-
-def _take_wash_deal_response(story: Story, message: Any, _: Parts) -> str:
-    deal = message.deal
+@dealt
+def _take_wash_deal_response(story: Story, deal: Any, _: Parts) -> str:
     story.begin()
     return f"{deal.deal_id}: {count(deal.features.shape[0], 'person')} are audited; {deal.strategy}, {deal.knows}"
 
@@ -42,8 +33,9 @@ def _submit_commitment_request(_story: Story, message: Any, _: Parts) -> str:
     return f"my model is deployed; {bound}"
 
 
-def _take_check_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    return f"{message.deal.deal_id}: ask about {count(message.deal.features.shape[0], 'row')}"
+@dealt
+def _take_check_deal_response(_story: Story, deal: Any, _: Parts) -> str:
+    return f"{deal.deal_id}: ask about {count(deal.features.shape[0], 'row')}"
 
 
 def _submit_sighting_request(_story: Story, message: Any, _: Parts) -> str:
@@ -52,8 +44,9 @@ def _submit_sighting_request(_story: Story, message: Any, _: Parts) -> str:
     return f"what I saw of {count(message.seen.header.shape[0], 'row')}{accepted}"
 
 
-def _take_audit_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    return f"{message.deal.deal_id}: have it audited"
+@dealt
+def _take_audit_deal_response(_story: Story, deal: Any, _: Parts) -> str:
+    return f"{deal.deal_id}: have it audited"
 
 
 def _submit_wash_request(_story: Story, message: Any, _: Parts) -> str:
@@ -62,8 +55,9 @@ def _submit_wash_request(_story: Story, message: Any, _: Parts) -> str:
     return f"what I showed of {count(message.shown.header.shape[0], 'person')}, and what I deployed{otherwise}"
 
 
-def _take_sighting_deal_response(_story: Story, message: Any, _: Parts) -> str:
-    return f"a customer saw {count(len(message.deal.rows), 'row')}"
+@dealt
+def _take_sighting_deal_response(_story: Story, deal: Any, _: Parts) -> str:
+    return f"a customer saw {count(len(deal.rows), 'row')}"
 
 
 def _submit_verdict_request(_story: Story, message: Any, _: Parts) -> str:
