@@ -9,6 +9,8 @@ accuracies.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from sim.datasets.rows import Rows
@@ -32,6 +34,7 @@ _AGREE = 0.9
 """Cosine of the groups' directions."""
 
 
+@functools.cache
 def case_study() -> Rows:
     """Draw the 110,000 people, always the same ones. Label 1 reoffends; ``protected`` is 1 in the large group."""
     rng = np.random.default_rng(2601_17909)

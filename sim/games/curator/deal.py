@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.tables.people import LeftOut
-from sim import datasets
 from sim.datasets import Rows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, CuratorCards, DealError, party_seed
 from sim.games.curator.scenario import CuratorScenario
+from sim.games.people import DRAWS_MAX, drawn, loaded
 from sim.scenarios.sweep import Cell
-
-_DRAWS_MAX = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,50 +47,36 @@ def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = 
     DataError
         If the table cannot be loaded.
     """
-    scenario, asked = cell.scenario, cell.scenario.curator
+    scenario, data, asked = cell.scenario, cell.scenario.data, cell.scenario.curator
     seed = scenario.scenario.seed + trial
     own = party_seed(secret, seed, "referee")
     rng = np.random.default_rng([*own])
-    table = _loaded(scenario.data.source, tuple(scenario.data.roles.items()), scenario.data.drop)
-    wanted = scenario.data.people + asked.sample
+    table = loaded(data)
+    wanted = data.people + asked.sample
     if wanted > len(table.labels):
         raise DealError(f"data.people: {wanted:,} people wanted, {table.name} has {len(table.labels):,}")
-    for _ in range(_DRAWS_MAX):
-        drawn = rng.choice(len(table.labels), wanted, replace=False)
-        people, others = drawn[: scenario.data.people], drawn[scenario.data.people :]
-        labels, protected = table.labels[people], table.protected[people]
-        if min(protected.sum(), len(people) - protected.sum()) >= asked.minimum_group:
-            break
-    else:
-        raise DealError(
-            f"curator.minimum_group: a group had fewer than {asked.minimum_group} people in each of {_DRAWS_MAX} draws "
-            f"of {scenario.data.people:,}"
-        )
-    cards = CuratorCards(
-        asked.minimum_group,
-        scenario.committed,
-        asked.cheat,
-        asked.strength,
-        asked.share,
-        asked.sample,
-        asked.passes,
+    chosen = drawn(
+        lambda: rng.choice(len(table.labels), wanted, replace=False),
+        lambda rows: np.bincount(table.protected[rows[: data.people]], minlength=2).min() >= asked.minimum_group,
+        f"curator.minimum_group: a group had fewer than {asked.minimum_group} people in each of {DRAWS_MAX} draws of "
+        f"{data.people:,}",
     )
+    people, others = chosen[: data.people], chosen[data.people :]
+    told = {key: getattr(asked, key) for key in ("minimum_group", "cheat", "strength", "share", "sample", "passes")}
+    cards = CuratorCards(committed=scenario.committed, **told)
     known = people if asked.sample else people[:0]
     return CuratorDeal(
         deal_id=deal_id,
         scenario=scenario,
-        compliance=ComplianceCards(labels, protected, party_seed(secret, seed, "compliance"), curator=cards),
+        compliance=ComplianceCards(
+            table.labels[people], table.protected[people], party_seed(secret, seed, "compliance"), curator=cards
+        ),
         people=_numbers(table, known),
         others=_numbers(table, others),
         seed=party_seed(secret, seed, "developer"),
         own=own,
         left_out=table.left_out,
     )
-
-
-@functools.lru_cache(maxsize=4)
-def _loaded(source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...]) -> Rows:
-    return datasets.load(source, drop=drop, **dict(roles))  # type: ignore[arg-type]  # the roles' names are its own
 
 
 def _numbers(table: Rows, rows: NDArray[np.intp]) -> NDArray[np.float64]:

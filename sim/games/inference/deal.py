@@ -7,7 +7,6 @@ left.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,10 +16,10 @@ from adversary.attacks import ATTACKS
 from fairwall.learning.defences import Settings
 from fairwall.learning.defences.split import sizes
 from fairwall.tables.people import LeftOut
-from sim import datasets
 from sim.datasets import Rows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.inference.scenario import InferenceScenario
+from sim.games.people import load
 from sim.scenarios.sweep import Cell
 
 TEST_SHARE, TEST_MOST = 0.2, 4000
@@ -200,21 +199,14 @@ def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
     data = scenario.data
     roles = data.roles
     others = data.also_protected
-    table = _load(data.source, (*data.drop, *others), tuple(roles.items()), data.include_protected)
+    table = load(data.source, (*data.drop, *others), tuple(roles.items()), data.include_protected)
     groups = [table.protected]
     for name, advantaged in others.items():
         roles |= {"protected": name, "advantaged": advantaged, "disadvantaged": None}
-        other = _load(data.source, data.drop, tuple(roles.items()))
+        other = load(data.source, data.drop, tuple(roles.items()))
         if not np.array_equal(other.labels, table.labels):
             raise DealError(
                 f"data.also_protected: {name} leaves out other rows of {table.name} than {data.protected} does"
             )
         groups.append(other.protected)
     return table, np.stack(groups).astype(np.uint8)
-
-
-@functools.lru_cache(maxsize=8)
-def _load(
-    source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...], include_protected: bool = False
-) -> Rows:
-    return datasets.load(source, drop=drop, include_protected=include_protected, **dict(roles))

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from fairwall.laws.metric import strata_of
 from fairwall.tables.people import LeftOut
-from sim import datasets
 from sim.datasets import Rows
 from sim.datasets.synthetic import synthetic
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
+from sim.games.people import DRAWS_MAX, drawn, load
 from sim.games.reveal.scenario import RevealScenario
 from sim.scenarios.sweep import Cell
 
 _STRATUM_MIN = 3
-_DRAWS_MAX = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +144,7 @@ def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Rows, Tr
 def _load_split(
     source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...], train_share: float
 ) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
-    table = datasets.load(source, drop=drop, include_protected=False, **dict(roles))
+    table = load(source, drop, roles)
     order = np.random.default_rng(0).permutation(len(table.labels))
     training = np.sort(order[: math.floor(train_share * len(order))])
     pool = np.sort(order[len(training) :])
@@ -157,19 +156,18 @@ def _load_split(
 def _draw_valid(
     table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Draw the test set, again if need be, until each of the metric's strata holds both groups.
+    """Draw the test set, until each of the metric's strata holds both groups."""
 
-    The condition is part of the sampling design: compliance would refuse to load any other test set.
-    """
-    for _ in range(_DRAWS_MAX):
-        rows = _draw(table, pool, scenario, rng)
+    def will_do(rows: NDArray[np.intp]) -> bool:
         strata = (table.protected[rows][inside] for inside in strata_of(scenario.compliance.metric, table.labels[rows]))
-        if all(len(groups) >= _STRATUM_MIN and 0 < groups.sum() < len(groups) for groups in strata):
-            return rows
+        return all(len(groups) >= _STRATUM_MIN and 0 < groups.sum() < len(groups) for groups in strata)
+
     remedy = "draw more, or set data.n0" if scenario.data.n0 is None else "draw more"
-    raise DealError(
-        f"data.test_size: metric {scenario.compliance.metric} found one group empty in each of {_DRAWS_MAX} test sets "
-        f"of {scenario.people} people; {remedy}"
+    return drawn(
+        lambda: _draw(table, pool, scenario, rng),
+        will_do,
+        f"data.test_size: metric {scenario.compliance.metric} found one group empty in each of {DRAWS_MAX} test sets "
+        f"of {scenario.people} people; {remedy}",
     )
 
 

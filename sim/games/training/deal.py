@@ -5,7 +5,6 @@ One trial is one split of the table. It does not depend on the model: cells of a
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
-from sim import datasets
 from sim.datasets import Rows
 from sim.datasets.case_study import CASE_STUDY, case_study
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, StatisticsCards, party_seed
+from sim.games.people import loaded
 from sim.games.training.scenario import TrainingData, TrainingScenario
 from sim.scenarios.sweep import Cell
 
@@ -108,7 +107,7 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
         require_pytorch()
     if asked.practice == "synthetic" and find_spec("mbi") is None:
         raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
-    table = _loaded(scenario.data.source, tuple(scenario.data.roles.items()), scenario.data.drop)
+    table = case_study() if scenario.data.source == CASE_STUDY else loaded(scenario.data)
     order = rng.permutation(len(table.labels))
     tested = round(scenario.data.test_share * len(order))
     test, rest = order[:tested], order[tested:]
@@ -140,13 +139,6 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
         compliance=_compliance(scenario, people.protected[public:], party_seed(secret, seed, "compliance")),
         left_out=table.left_out,
     )
-
-
-@functools.lru_cache(maxsize=2)
-def _loaded(source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...]) -> Rows:
-    if source == CASE_STUDY:
-        return case_study()
-    return datasets.load(source, drop=drop, **dict(roles))  # type: ignore[arg-type]  # the roles' names are its own
 
 
 def _drawn(data: TrainingData, table: Rows, rest: NDArray[np.intp]) -> NDArray[np.intp]:

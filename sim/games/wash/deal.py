@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.tables.people import LeftOut
-from sim import datasets
 from sim.datasets import Rows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
-from sim.games.wash.scenario import WashScenario
+from sim.games.people import loaded
+from sim.games.wash.scenario import WashData, WashScenario
 from sim.scenarios.sweep import Cell
 
 
@@ -74,7 +74,7 @@ def deal(cell: Cell[WashScenario], trial: int, deal_id: str, secret: bytes = WRI
     """
     scenario, data = cell.scenario, cell.scenario.data
     seed = scenario.scenario.seed + trial
-    table, known, rest = _split(data.source, data.drop, tuple(data.roles.items()), data.training, data.sample)
+    table, known, rest = _split(data)
     if data.test_size > len(rest):
         raise DealError(
             f"data.test_size: {data.test_size} people wanted, {len(rest)} of {table.name} are left by "
@@ -98,10 +98,8 @@ def deal(cell: Cell[WashScenario], trial: int, deal_id: str, secret: bytes = WRI
 
 
 @functools.lru_cache(maxsize=4)
-def _split(
-    source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...], training: int, sample: int
-) -> tuple[Rows, Known, NDArray[np.intp]]:
-    table = datasets.load(source, drop=drop, include_protected=False, **dict(roles))
+def _split(data: WashData) -> tuple[Rows, Known, NDArray[np.intp]]:
+    table, training, sample = loaded(data), data.training, data.sample
     if training + sample >= len(table.labels):
         raise DealError(
             f"data.training: {training} rows, and data.sample's {sample}, leave none of {len(table.labels)} to audit"

@@ -1,0 +1,51 @@
+"""People of a table: the table, which is loaded once, and draws of people that are repeated until they will do."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+from sim import datasets
+from sim.datasets import Rows
+from sim.games.cards import DealError
+from sim.scenarios.scenario import TableSection
+
+DRAWS_MAX = 100
+
+_Drawn = TypeVar("_Drawn")
+
+
+def loaded(data: TableSection) -> Rows:
+    """Load the table that a scenario names; it is kept for the next trials.
+
+    Raises
+    ------
+    DataError
+        If it cannot be loaded.
+    """
+    return load(data.source, data.drop, tuple(data.roles.items()))
+
+
+@functools.lru_cache(maxsize=8)
+def load(
+    source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...], include_protected: bool = False
+) -> Rows:
+    """Load a table as `sim.datasets.load` does, once."""
+    return datasets.load(source, drop=drop, include_protected=include_protected, **dict(roles))
+
+
+def drawn(draw: Callable[[], _Drawn], will_do: Callable[[_Drawn], bool], otherwise: str) -> _Drawn:
+    """Draw people, again if need be, until they will do: compliance would refuse to load others.
+
+    That is part of the sampling design.
+
+    Raises
+    ------
+    DealError
+        With this text, if none of ``DRAWS_MAX`` draws will do.
+    """
+    for _ in range(DRAWS_MAX):
+        if will_do(people := draw()):
+            return people
+    raise DealError(otherwise)
