@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.rpc.arrays import from_message
+from fairwall.tables.errors import DataError
 from fairwall.wire.metrics import name_of
 from fairwall.wire.v1 import array_pb2
+from sim.games.cards import DealError
 from sim.games.submissions import AuditRecord, AuditReport
+from sim.scenarios.sweep import Cell
 from sim.transcripts.findings import BY_DIGEST
 from sim.transcripts.messages import TrialMessages
+
+_D = TypeVar("_D")
 
 
 class NotRecorded(ValueError):
@@ -47,6 +53,33 @@ def cards_of(trial: TrialMessages, deal: str) -> dict[str, NDArray[Any]]:
     if dealt.arrays is None:
         raise NotRecorded(BY_DIGEST)
     return dealt.arrays
+
+
+def drawn_again(
+    deal: Callable[[Any, int, str, bytes], _D],
+    cell: Cell[Any],
+    number: int,
+    trial: TrialMessages,
+    secret: bytes,
+    arrays_of: Callable[[_D], Mapping[str, NDArray[Any]]],
+    message: str = "ComplianceDeal",
+) -> _D:
+    """Draw a trial's cards again, for what is in no message, and see that they are those that were dealt.
+
+    ``arrays_of`` gives the arrays that a party was dealt in a message, by name.
+
+    Raises
+    ------
+    NotRecorded
+    """
+    cards = cards_of(trial, message)
+    try:
+        dealt = deal(cell, number, trial.deal_id, secret)
+    except (DealError, DataError) as error:
+        raise NotRecorded(f"what was dealt cannot be drawn again: {error}") from None
+    if not all(np.array_equal(cards[name], values) for name, values in arrays_of(dealt).items()):
+        raise NotRecorded("what was dealt is not what is drawn again: the table is not what it was")
+    return dealt
 
 
 def report_of(trial: TrialMessages) -> AuditReport:

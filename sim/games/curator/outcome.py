@@ -14,7 +14,7 @@ from fairwall.wire.v1 import error_pb2
 from sim.games.curator.deal import CuratorDeal, deal
 from sim.games.curator.regulator import Answered, Opening
 from sim.games.curator.scenario import CuratorScenario
-from sim.games.recorded import NotRecorded, cards_of, report_of, submission_of
+from sim.games.recorded import drawn_again, report_of, submission_of
 from sim.games.submissions import AuditReport, take_array, take_guess, take_numbers
 from sim.scenarios.sweep import Cell
 from sim.transcripts.messages import TrialMessages
@@ -33,16 +33,12 @@ class CuratorOutcome:
 def from_messages(
     cell: Cell[CuratorScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[CuratorDeal, CuratorOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message, or others were dealt.
-    """
-    cards, dealt = cards_of(trial, "ComplianceDeal"), deal(cell, number, trial.deal_id, secret)
-    if not all(np.array_equal(cards[name], getattr(dealt.compliance, name)) for name in ("labels", "protected")):
-        raise NotRecorded("the people are not those that are drawn")
+    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    dealt = drawn_again(
+        deal,
+        *(cell, number, trial, secret),
+        lambda dealt: {"labels": dealt.compliance.labels, "protected": dealt.compliance.protected},
+    )
     return dealt, CuratorOutcome(
         answered_of(submission_of(trial, "SubmitAnswers")),
         commitment_of(submission_of(trial, "ReleaseCommitment").commitment) if dealt.scenario.committed else None,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from developer.disclosure.belief import Belief
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure
 from sim.games.disclosure.deal import DisclosureDeal, deal
 from sim.games.disclosure.scenario import DisclosureScenario
-from sim.games.recorded import NotRecorded, cards_of, report_of, submission_of
+from sim.games.recorded import drawn_again, report_of, submission_of
 from sim.games.submissions import AuditReport
 from sim.scenarios.sweep import Cell
 from sim.transcripts.messages import TrialMessages
@@ -27,18 +25,13 @@ class DisclosureOutcome:
 def from_messages(
     cell: Cell[DisclosureScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[DisclosureDeal, DisclosureOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message, or another study was dealt.
-    """
-    cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitPosterior")
-    dealt = deal(cell, number, trial.deal_id, secret)
-    drawn = ("study_cells", dealt.study.cells), ("study_answers", dealt.study.answers)
-    if not all(np.array_equal(cards[name], values) for name, values in drawn):
-        raise NotRecorded("the study is not the one that is drawn")
+    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    request = submission_of(trial, "SubmitPosterior")
+    dealt = drawn_again(
+        deal,
+        *(cell, number, trial, secret),
+        lambda dealt: {"study_cells": dealt.study.cells, "study_answers": dealt.study.answers},
+    )
     return dealt, DisclosureOutcome(belief_of(request), report_of(trial))
 
 

@@ -43,6 +43,12 @@ class GroupsDeal:
     seed: bytes = field(repr=False)
     left_out: tuple[()] = ()
 
+    @property
+    def groups(self) -> GroupCards:
+        """By what people are counted."""
+        assert self.compliance.groups is not None, "this game's"
+        return self.compliance.groups
+
 
 def deal(cell: Cell[GroupsScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> GroupsDeal:
     """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.

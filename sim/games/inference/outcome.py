@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.tables.errors import DataError
-from sim.games.cards import DealError
 from sim.games.inference.deal import InferenceDeal, deal
 from sim.games.inference.scenario import InferenceScenario
-from sim.games.recorded import NotRecorded, bits_of, cards_of, floats_of, report_of, submission_of
+from sim.games.recorded import bits_of, drawn_again, floats_of, report_of, submission_of
 from sim.games.submissions import AuditReport
 from sim.scenarios.sweep import Cell
 from sim.transcripts.messages import TrialMessages
@@ -53,16 +51,14 @@ def from_messages(
     ValueError, LookupError, TypeError, ArithmeticError
         If what was submitted does not fit what was dealt.
     """
-    cards, request = cards_of(trial, "TrainingDeal"), submission_of(trial, "SubmitModels")
-    guesses = submission_of(trial, "SubmitGuesses")
+    request, guesses = submission_of(trial, "SubmitModels"), submission_of(trial, "SubmitGuesses")
     report = report_of(trial) if cell.scenario.developer.lambdas else None
-    try:
-        dealt = deal(cell, number, trial.deal_id, secret)
-    except (DealError, DataError) as error:
-        raise NotRecorded(f"the test rows are in no message, and cannot be drawn again: {error}") from None
-    drawn = {"bits": dealt.bits, "labels": dealt.developer.labels, "groups": dealt.developer.groups}
-    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
-        raise NotRecorded("the test rows are in no message, and the table is not what it was")
+    dealt = drawn_again(
+        deal,
+        *(cell, number, trial, secret),
+        lambda dealt: {"bits": dealt.bits, "labels": dealt.developer.labels, "groups": dealt.developer.groups},
+        "TrainingDeal",
+    )
     models = Models(
         scores=floats_of(request.scores),
         base_scores=floats_of(request.base_scores),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sim.games.overfit.deal import OverfitDeal, deal
 from sim.games.overfit.scenario import OverfitScenario
-from sim.games.recorded import NotRecorded, bits_of, cards_of, report_of, submission_of
+from sim.games.recorded import bits_of, drawn_again, report_of, submission_of
 from sim.games.submissions import AuditReport
 from sim.scenarios.sweep import Cell
 from sim.transcripts.messages import TrialMessages
@@ -43,17 +43,9 @@ class OverfitOutcome:
 def from_messages(
     cell: Cell[OverfitScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[OverfitDeal, OverfitOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message, or other people were dealt.
-    """
-    cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitPatches")
-    dealt = deal(cell, number, trial.deal_id, secret)
-    if not np.array_equal(cards["protected"], dealt.compliance.protected):
-        raise NotRecorded("the rows are not those that are drawn")
+    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    request = submission_of(trial, "SubmitPatches")
+    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: {"protected": dealt.compliance.protected})
     key = submission_of(trial, "SubmitSealed").key if cell.scenario.committed else b""
     favours = bits_of(request.favours) if request.HasField("favours") else None
     return dealt, OverfitOutcome(Patches(tuple(request.patches), request.enough, favours), key, report_of(trial))

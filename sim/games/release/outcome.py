@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.tables.errors import DataError
-from sim.games.cards import DealError
-from sim.games.recorded import NotRecorded, bits_of, cards_of, report_of, submission_of
+from sim.games.recorded import bits_of, drawn_again, report_of, submission_of
 from sim.games.release.deal import ReleaseDeal, deal
 from sim.games.release.scenario import ReleaseScenario
 from sim.games.submissions import AuditReport
@@ -52,15 +50,16 @@ def from_messages(
     ValueError, LookupError, TypeError, ArithmeticError
         If what was submitted does not fit what was dealt.
     """
-    cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitBeliefs")
-    report = report_of(trial)
-    try:
-        dealt = deal(cell, number, trial.deal_id, secret)
-    except (DealError, DataError) as error:
-        raise NotRecorded(f"the deal cannot be drawn again: {error}") from None
-    drawn = {"labels": dealt.compliance.labels, "release": dealt.release.values, "sensitive": dealt.release.tested}
-    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
-        raise NotRecorded("the table is not what it was")
+    request, report = submission_of(trial, "SubmitBeliefs"), report_of(trial)
+    dealt = drawn_again(
+        deal,
+        *(cell, number, trial, secret),
+        lambda dealt: {
+            "labels": dealt.compliance.labels,
+            "release": dealt.release.values,
+            "sensitive": dealt.release.tested,
+        },
+    )
     beliefs = Beliefs(
         from_release=bits_of(request.from_release),
         from_everything=bits_of(request.from_everything),

@@ -11,9 +11,7 @@ from developer.training.model import Step
 from developer.training.play import Submission
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.rpc.arrays import from_message
-from fairwall.tables.errors import DataError
-from sim.games.cards import DealError
-from sim.games.recorded import NotRecorded, cards_of, report_of
+from sim.games.recorded import NotRecorded, drawn_again, report_of
 from sim.games.recorded import submission_of as submitted
 from sim.games.submissions import AuditReport
 from sim.games.training.deal import TrainingDeal, deal
@@ -42,15 +40,10 @@ def from_messages(
         If something that is needed is in no message, or the table is not what it was.
     """
     scenario = cell.scenario
-    cards, request = cards_of(trial, "ModelDeal"), submitted(trial, "SubmitModel")
+    request = submitted(trial, "SubmitModel")
     guesses = submitted(trial, "SubmitCanaries") if scenario.training.canaries else None
     report = report_of(trial) if scenario.told else None
-    try:
-        dealt = deal(cell, number, trial.deal_id, secret)
-    except (DealError, DataError) as error:
-        raise NotRecorded(f"the test rows are in no message, and cannot be drawn again: {error}") from None
-    if not all(np.array_equal(cards[name], values) for name, values in dealt.dealt.items()):
-        raise NotRecorded("the test rows are in no message, and the table is not what it was")
+    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.dealt, "ModelDeal")
     if trial.cards["ModelDeal"].deal.terms != dealt.terms:
         raise NotRecorded("the developer was dealt other terms than the scenario's")
     told = None if guesses is None else from_message(guesses.guesses).astype(np.uint8, copy=False)

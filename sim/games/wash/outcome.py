@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from compliance.games.wash import Verdict
 from fairwall.game.v1 import wash_service_pb2 as wire
-from fairwall.tables.errors import DataError
-from sim.games.cards import DealError
-from sim.games.recorded import NotRecorded, bits_of, cards_of, floats_of, report_of, submission_of
+from sim.games.recorded import bits_of, drawn_again, floats_of, report_of, submission_of
 from sim.games.submissions import AuditReport
 from sim.games.wash.deal import WashDeal, deal
 from sim.games.wash.scenario import WashScenario
@@ -38,20 +36,8 @@ class WashOutcome:
 def from_messages(
     cell: Cell[WashScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[WashDeal, WashOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message, or the table is not what it was.
-    """
-    cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitWash")
-    told = submission_of(trial, "SubmitVerdict")
-    try:
-        dealt = deal(cell, number, trial.deal_id, secret)
-    except (DealError, DataError) as error:
-        raise NotRecorded(f"which rows are checked cannot be drawn again: {error}") from None
-    if not np.array_equal(cards["protected"], dealt.compliance.protected):
-        raise NotRecorded("the table is not what it was")
+    """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
+    told, request = submission_of(trial, "SubmitVerdict"), submission_of(trial, "SubmitWash")
+    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: {"protected": dealt.compliance.protected})
     verdict = Verdict(told.contradictions, told.broken, told.accused)
     return dealt, WashOutcome.of(request, verdict, report_of(trial))
