@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from compliance.games.curator import MISLABELLED
-from fairwall.laws import cheating, goodness
+from fairwall.laws import cheating
+from fairwall.laws.goodness import LEVEL
 from sim.games.curator.deal import CuratorDeal
 from sim.games.curator.outcome import CuratorOutcome
 from sim.games.curator.regulator import answers, judge, scale
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.game import Line
-from sim.report.estimates import share_interval
+from sim.games.summary import counts, means
 from sim.scenarios.sweep import Cell
 
 _SAME = ("cheat", "strength", "share", "defence", "requests", "openings", "sample")
@@ -44,7 +45,7 @@ def record(cell: Cell[CuratorScenario], _trial: int, dealt: CuratorDeal, outcome
             for some_labels, some in ((labels[rows], protected[rows]), (labels, protected))
         )
         won = shown <= asked.passes and not verdict.accused
-        flags = sum(found < goodness.LEVEL for found in verdict.tests.values())
+        flags = sum(found < LEVEL for found in verdict.tests.values())
         return [line | {"flags": flags, "gap_shown": shown, "gap_of_all": of_all, "won": won}]
     honest = answers(dealt, answered, protected, dealt.compliance.seed, range(asked.requests))
     moves = (answered.answers - honest) / scale(dealt)
@@ -63,29 +64,22 @@ def record(cell: Cell[CuratorScenario], _trial: int, dealt: CuratorDeal, outcome
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell: means over trials with ``<name>_sd``, None for one trial, and in how many trials things were so.
+    """Sum up a cell.
 
-    ``<name>_low`` and ``<name>_high`` are Clopper and Pearson's interval of the share. ``shift_law`` and ``caught_law``
-    are what the law says of the best of several noises and of openings, None where it says nothing; ``flagged`` has the
-    share of trials in which a test was below 5%.
+    ``shift_law`` and ``caught_law`` are what the law says of the best of several noises and of openings, None where it
+    says nothing; ``flagged`` has the share of trials in which a test was below 5%.
     """
     first, trials = lines[0], len(lines)
-    found: dict[str, Any] = {**swept, "trials": trials, **{key: first[key] for key in _SAME}}
-    found |= {"shift_law": None, "caught_law": None}
-    for key in _MEANS:
-        values = [line[key] for line in lines if line[key] is not None]
-        found[key] = float(np.mean(values)) if values else None
-        found[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    for key in _COUNTED:
-        there = [line[key] for line in lines if line[key] is not None]
-        found[key] = sum(there) if there else None
-        found[f"{key}_low"], found[f"{key}_high"] = share_interval(sum(there), len(there)) if there else (None, None)
     cheat, strength, share = (first[key] for key in ("cheat", "strength", "share"))
-    if cheat == "best":
-        found["shift_law"] = share * cheating.expected_shift(strength)
-    if first["defence"] == "commitment" and cheat != MISLABELLED:
-        found["caught_law"] = cheating.caught(cheating.affected(cheat, strength, share), first["openings"])
-    found["flagged"] = {
-        test: sum(line["tests"][test] < goodness.LEVEL for line in lines) / trials for test in first["tests"]
+    bound = first["defence"] == "commitment" and cheat != MISLABELLED
+    affected = cheating.affected(cheat, strength, share)
+    return {
+        **swept,
+        "trials": trials,
+        **{key: first[key] for key in _SAME},
+        "shift_law": share * cheating.expected_shift(strength) if cheat == "best" else None,
+        "caught_law": cheating.caught(affected, first["openings"]) if bound else None,
+        **means(lines, _MEANS),
+        **counts(lines, _COUNTED),
+        "flagged": {test: sum(one["tests"][test] < LEVEL for one in lines) / trials for test in first["tests"]},
     }
-    return found

@@ -13,6 +13,7 @@ from sim.games.disclosure.deal import DisclosureDeal
 from sim.games.disclosure.outcome import DisclosureOutcome
 from sim.games.disclosure.scenario import DisclosureScenario
 from sim.games.game import Line
+from sim.games.summary import counts, mean
 from sim.report.estimates import share_interval
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
@@ -56,21 +57,17 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     trials = len(lines)
     found = _advantage(lines)
     named = [line for line in lines if line["linked"] is not None]
-    linked = sum(line["linked"] for line in named)
-    linked_low, linked_high = share_interval(linked, len(named)) if named else (None, None)
     return {
         **swept,
         "trials": trials,
         **{key: lines[0][key] for key in ("mode", "epsilon", "prior", "bound", "bound_applies", "epsilon_spent")},
         "takes_part": sum(line["takes_part"] for line in lines) / trials,
-        "posterior_of_truth": float(np.mean([line["posterior_of_truth"] for line in lines])),
+        "posterior_of_truth": mean(lines, "posterior_of_truth"),
         "right": sum(line["right"] for line in lines),
         **dict(zip(("advantage", "advantage_low", "advantage_high"), found, strict=True)),
-        "advantage_law": float(np.mean([line["advantage_law"] for line in lines])),
+        "advantage_law": mean(lines, "advantage_law"),
         "named": len(named),
-        "linked": linked if named else None,
-        "linked_low": linked_low,
-        "linked_high": linked_high,
+        **counts(named, ["linked"]),
         "linked_prior": 1 / named[0]["people"] if named else None,
         "linked_law": float(np.mean([1 / line["candidates"] for line in named])) if named else None,
         "unique": float(np.mean([line["candidates"] == 1 for line in named])) if named else None,

@@ -13,6 +13,7 @@ from sim.games.game import Line
 from sim.games.groups.deal import GroupsDeal
 from sim.games.groups.outcome import GroupsOutcome
 from sim.games.groups.scenario import GroupsScenario
+from sim.games.summary import mean, sd
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
@@ -82,19 +83,12 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         **swept,
         "trials": len(lines),
         **{key: lines[0][key] for key in ("people", "epsilon", "strategy", "batches", "models", "epsilon_spent")},
-        **{
-            key: float(np.mean([line[key] for line in lines]))
-            for key in ("groups", "leakage", "chance", "bound", "recovered")
-        },
-        "leakage_sd": _sd([line["leakage"] for line in lines]),
-        "right": {name: _of_group([line["right"][name] for line in lines]) for name in lines[0]["right"]},
+        **{key: mean(lines, key) for key in ("groups", "leakage", "chance", "bound", "recovered")},
+        "leakage_sd": sd(lines, "leakage"),
+        "right": {name: _of_group([line["right"] for line in lines], name) for name in lines[0]["right"]},
     }
 
 
-def _of_group(rights: Sequence[float | None]) -> dict[str, float | None]:
-    found = [one for one in rights if one is not None]
-    return {"trials": len(found), "mean": float(np.mean(found)) if found else None, "sd": _sd(found)}
-
-
-def _sd(values: Sequence[float]) -> float | None:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else None
+def _of_group(rights: Sequence[Line], name: str) -> Line:
+    trials = sum(one[name] is not None for one in rights)
+    return {"trials": trials, "mean": mean(rights, name), "sd": sd(rights, name)}

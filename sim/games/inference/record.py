@@ -22,6 +22,7 @@ from sim.games.inference.deal import InferenceDeal
 from sim.games.inference.outcome import InferenceOutcome, Models
 from sim.games.inference.scenario import InferenceScenario
 from sim.games.submissions import AuditReport
+from sim.games.summary import mean
 from sim.report.estimates import FEWEST, SHARE, estimate
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
@@ -225,7 +226,7 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         cell[f"{name}_low"], cell[f"{name}_high"] = (interval.low, interval.high) if enough else (None, None)
     cell["accuracy_b"], cell["advantage"] = own.accuracy.mean, own.advantage.mean
     for key in _MEANS:
-        cell[key] = float(np.mean([line[key] for line in lines]))
+        cell[key] = mean(lines, key)
     for key in ("below_tau", "bound_holds", "corrected_bound_holds", "needed", "accepted", "rejected"):
         if key in first:
             cell[key] = sum(line[key] for line in lines)
@@ -233,20 +234,20 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     membership = estimate([line["membership"] for line in lines], SHARE)
     cell["membership_low"], cell["membership_high"] = membership.low, membership.high
     if "size_ratio" in first:
-        cell["size_ratio"] = float(np.mean([line["size_ratio"] for line in lines]))
+        cell["size_ratio"] = mean(lines, "size_ratio")
     if "attributes" in first:
         cell["attributes"] = [_attribute(parts) for parts in zip(*(line["attributes"] for line in lines), strict=True)]
     if "epsilon_spent" in first:
         chosen = Counter(line["lambda"] for line in lines)
         cell["lambdas"] = [[value, count] for value, count in sorted(chosen.items())]
         cell |= {key: first[key] for key in ("metric", "mechanism", "epsilon", "epsilon_spent", "queries")}
-        cell["query_error_mean"] = float(np.mean([line["query_error_mean"] for line in lines]))
+        cell["query_error_mean"] = mean(lines, "query_error_mean")
     return cell
 
 
 def _attribute(measured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Sum one attribute's measures up over the splits."""
-    means = {key: float(np.mean([one[key] for one in measured])) for key in ("gap_base", "gap", "eo_base", "eo")}
+    means = {key: mean(measured, key) for key in ("gap_base", "gap", "eo_base", "eo")}
     held = {key: sum(one[key] for one in measured) for key in ("bound_holds", "corrected_bound_holds")}
     return {"attribute": measured[0]["attribute"], **means, **held}
 

@@ -15,6 +15,7 @@ from sim.games.game import Line
 from sim.games.release.deal import ReleaseDeal
 from sim.games.release.outcome import ReleaseOutcome
 from sim.games.release.scenario import ReleaseScenario
+from sim.games.summary import means
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
@@ -84,12 +85,7 @@ _MEANS = (
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     """Sum up a cell: means and standard deviations over its trials, of those that have a number."""
-    summary: dict[str, Any] = {**swept, "trials": len(lines), "protocol": lines[0]["protocol"]}
-    for name in _MEANS:
-        values = [line[name] for line in lines if isinstance(line.get(name), int | float)]
-        summary[name] = float(np.mean(values)) if values else None
-        summary[f"{name}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return summary
+    return {**swept, "trials": len(lines), "protocol": lines[0]["protocol"], **means(lines, _MEANS)}
 
 
 def _loss(dealt: ReleaseDeal, queried: float) -> float:

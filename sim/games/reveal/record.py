@@ -20,6 +20,7 @@ from sim.games.reveal.deal import RevealDeal
 from sim.games.reveal.outcome import RevealGuess, RevealOutcome
 from sim.games.reveal.scenario import RevealScenario
 from sim.games.reveal.score import RevealScore
+from sim.games.summary import mean, sd
 from sim.report.estimates import FEWEST, share_interval
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
@@ -201,10 +202,9 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     cell |= {key: first[key] for key in ("metric", "mechanism", "epsilon", "strategy", "decoder", "queries")}
     cell["trials"] = len(lines)
     for key in _MEANS:
-        values = [line[key] for line in lines if line.get(key) is not None]
-        if values:
-            cell[key] = float(np.mean(values))
-    cell["leakage_sd"] = float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None
+        if (found := mean(lines, key)) is not None:
+            cell[key] = found
+    cell["leakage_sd"] = sd(lines, "leakage")
     cell["exact"] = sum(line["exact"] for line in lines)
     answers = [line["queries"] + line["size_queries"] for line in lines]
     cell["answers"], cell["answers_most"] = float(np.mean(answers)), max(answers)
@@ -225,7 +225,7 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         cell["person_risk"] = sure.named
         cell["surest_factor"], cell["surest_right"] = sure.surest()
     cell["n"] = first["n"]
-    cell["n0"] = float(np.mean([line["n0"] for line in lines]))
+    cell["n0"] = mean(lines, "n0")
     cell["epsilon_spent"] = first["epsilon_spent"]
     return cell
 

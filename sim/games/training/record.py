@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from developer.training.play import RATES
 from sim.games.game import Line
+from sim.games.summary import sd
 from sim.games.training.canaries import epsilon_refuted
 from sim.games.training.deal import TrainingDeal
 from sim.games.training.outcome import TrainingOutcome
@@ -109,10 +110,9 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     # Accountants are deterministic, but batches' rates follow the number of people, which canaries may change.
     cell["promised"] = max((line["promised"] for line in lines), key=float)
     for key in _MEANS if "accuracy" in first else ():
-        values = [line[key] for line in lines]
-        found = estimate(values, SHARE if key == "accuracy" else _SIGNED)
+        found = estimate([line[key] for line in lines], SHARE if key == "accuracy" else _SIGNED)
         cell |= {key: found.mean, f"{key}_low": found.low, f"{key}_high": found.high}
-        cell[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
+        cell[f"{key}_sd"] = sd(lines, key)
     for key in _PAIRS if "accuracy" in first else ():
         pair = [_share([line[key][group] for line in lines]) for group in (0, 1)]
         cell[key] = [None if one is None else one.mean for one in pair]

@@ -12,6 +12,7 @@ from developer.wash.shown import flips_to_pass, gap, order
 from fairwall.laws.washing import detection, least
 from fairwall.wire.queries import AUDITED
 from sim.games.game import Line
+from sim.games.summary import means, percent
 from sim.games.wash.deal import WashDeal
 from sim.games.wash.outcome import WashOutcome
 from sim.games.wash.scenario import DEPLOYED_OVER, WashScenario
@@ -66,22 +67,15 @@ def record(_cell: Cell[WashScenario], _trial: int, dealt: WashDeal, outcome: Was
     ]
 
 
-MEANS = ("deployed_gap", "shown_gap", "flips", "learned", "detection")
-SHARES = ("passed", "accused", "won")
-
-
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell.
-
-    Of numbers the mean, and the standard deviation as ``<name>_sd``, None for one trial; of what was so or not, in how
-    many percent of trials. ``flips_to_pass`` is the median, where never is more than any number; null if never is.
-    """
+    """Sum up a cell; ``flips_to_pass`` is the median, where never is more than any number; null if never is."""
     numbers = [math.inf if line["flips_to_pass"] is None else line["flips_to_pass"] for line in lines]
     median = float(np.median(numbers)) if math.isfinite(sorted(numbers)[len(numbers) // 2]) else None
-    found: dict[str, Any] = {"flips_to_pass": median}
-    for key, unit in (*((key, 1.0) for key in MEANS), *((key, 100.0) for key in SHARES)):
-        values = [unit * line[key] for line in lines]
-        found[key] = float(np.mean(values))
-        found[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    same = ("people", "tau", "epsilon", *_ASKED)
-    return {**swept, "trials": len(lines), **{key: lines[0][key] for key in same}, **found}
+    return {
+        **swept,
+        "trials": len(lines),
+        **{key: lines[0][key] for key in ("people", "tau", "epsilon", *_ASKED)},
+        "flips_to_pass": median,
+        **means(lines, ("deployed_gap", "shown_gap", "flips", "learned", "detection")),
+        **percent(lines, ("passed", "accused", "won")),
+    }
