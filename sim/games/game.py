@@ -140,6 +140,8 @@ class Game(Generic[S, D, O]):
         Gives the comparisons for the trials of a session.
     tolerance : float
         How far recomputed figures may be from recorded ones, for each 1 that they have.
+    told : callable, optional
+        Compares what the referee answered to submissions with what was dealt and what came of it.
     page : callable
         Says what a run comes to, from its sweep, its lines and their summary.
     tables : callable
@@ -175,4 +177,5 @@ class Game(Generic[S, D, O]):
     headline: Measure[Line] | None = None
     needs: Callable[[S], Sequence[str]] = lambda _: ()
     redecoding: Redecoding | None = None
+    told: Callable[[Findings, TrialMessages, D, O], None] | None = None
     frontier: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Front] | None = None

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.rpc.errors import Refusal
+
 BY_DIGEST = "arrays were recorded by their digest alone"
 UNHEARD = "reports of trials whose queries are in no transcript to their end"
 
 TOLERANCE = 1e-6
 """How far apart floats may be that other versions or another processor computed, for each 1 that the larger one has."""
 
-UNFIT = (ValueError, LookupError, TypeError, ArithmeticError)
+UNFIT = (ValueError, LookupError, TypeError, ArithmeticError, Refusal)
 """What computing again may end in: what was sent and taken need not make sense, as somebody may have written it for
 us."""
 

@@ -33,11 +33,12 @@ class Cards:
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """What a party submitted, and was taken; of a request that is not wholly stored, no array."""
+    """What a party submitted, and was answered; of a request that is not wholly stored, no array."""
 
     place: str
     request: Any
     is_stored: bool
+    answer: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +177,7 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) 
         arrays = collect(first.deal, parts) if one.is_stored else None
         trial.cards[first.deal.DESCRIPTOR.name] = Cards(first.deal, arrays)
     elif method in SUBMISSIONS and one.is_answered:
-        trial.submissions[short(method)] = Submission(one.place, one.request, one.is_stored)
+        trial.submissions[short(method)] = Submission(one.place, one.request, one.is_stored, one.answer)
         # A model may be released before the last question about it.
         trial.is_heard |= short(method).startswith("Submit") and one.script.party in ("compliance", "developer")
     elif method in (_AUDIT, _AUDIT_MODELS) and not one.is_refused:

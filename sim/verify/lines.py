@@ -62,6 +62,8 @@ class Lines:
             return
         try:
             dealt, outcome = self.game.outcome(cell, number, trial, self._secret)
+            if self.game.told is not None:
+                self.game.told(findings, trial, dealt, outcome)
             again = [written(cell, number, line, 0.0) for line in self.game.record(cell, number, dealt, outcome)]
         except NotRecorded as why:
             findings.not_checked(f"lines of trials.jsonl: {why}")

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from rich.console import Console
 from fairwall.errors import RunFailed
 from sim.games import lay_out, read
 from sim.games.cards import DealError
+from sim.games.curator import referee
 from sim.games.curator.deal import deal
+from sim.games.curator.regulator import Verdict, judge
 from sim.replay import playing
 from sim.replay.recorded import open_run
 from sim.verify.check import verify
@@ -171,6 +174,18 @@ def test_parties_that_say_otherwise_are_named(tmp_path: Path, twins: Twins) -> N
     texts = reported(verify(played(tmp_path, ONE)))
     for text in ("compliance opens: attributes", "developer reports: answers"):
         assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
+
+
+def test_a_referee_that_tells_another_verdict_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def acquitting(*given: Any) -> Verdict:
+        return replace(judge(*given), accused=False)
+
+    with monkeypatch.context() as twin:
+        twin.setattr(referee, "judge", acquitting)
+        folder = played(tmp_path, f'{ONE}cheat = "best"\nstrength = 5\n')
+    assert cells_of(folder)[0]["accused"] == 1, "its lines are right"
+    (text,) = reported(verify(folder))
+    assert text == "deal-1: the regulator tells: verdict is 'VERDICT_CLEAR', recomputed 'VERDICT_ACCUSED'"
 
 
 @pytest.mark.check

@@ -20,6 +20,7 @@ GAME: Game[scenario.CuratorScenario, deal.CuratorDeal, outcome.CuratorOutcome] =
     summarise=record.summarise,
     outcome=outcome.from_messages,
     recompute=lambda _: (recompute.compare,),
+    told=recompute.told,
     tolerance=1e-9,
     page=later("sim.games.curator.report.words", "page"),  # brings the drawing library
     tables=columns.tables,

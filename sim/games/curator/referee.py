@@ -8,11 +8,11 @@ import grpc
 
 from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.game.v1.curator_service_pb2_grpc import CuratorServiceServicer, add_CuratorServiceServicer_to_server
-from fairwall.laws.commitment import Commitment, CommitmentError
+from fairwall.laws.commitment import Commitment, CommitmentError, rows_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.games.curator.deal import CuratorDeal
-from sim.games.curator.outcome import CuratorOutcome, commitment_of, require_commitment, take_answered, take_opening
+from sim.games.curator.outcome import CuratorOutcome, answered, commitment_of, opening
 from sim.games.curator.regulator import Answered, Opening, judge
 from sim.games.dealer import TableDealer, deals
 from sim.games.referee import Arrays
@@ -68,7 +68,7 @@ class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
         with self.turn(request.deal_id, lambda _: True) as trial:
             commitment = commitment_of(request.commitment)
             try:
-                require_commitment(commitment, trial.deal)
+                commitment.require(rows_of(trial.deal.compliance.labels))
             except CommitmentError:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID) from None
             if trial.commitment not in (None, commitment):
@@ -81,12 +81,12 @@ class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
     ) -> wire.SubmitAnswersResponse:
         """Take what the developer was answered, and tell it the verdict, once compliance has opened and reported."""
         with self.turn(request.deal_id, lambda trial: trial.admits) as trial:
-            answered = trial.submitted = trial.submitted or take_answered(request, trial.deal)
+            trial.submitted = trial.submitted or answered(request, trial.deal)
         if not self.table.wait(lambda: trial.opening is not None and trial.report is not None):
             return wire.SubmitAnswersResponse()
-        found = judge(trial.deal, answered, trial.commitment, given(trial.opening))
+        found = judge(trial.deal, given(trial.submitted), trial.commitment, given(trial.opening))
         with self.table.changing():
-            trial.verdict = wire.VERDICT_ACCUSED if found.accused else wire.VERDICT_CLEAR
+            trial.verdict = found.told
             return wire.SubmitAnswersResponse(verdict=trial.verdict)
 
     def SubmitOpening(
@@ -94,7 +94,7 @@ class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
     ) -> wire.SubmitOpeningResponse:
         """Take what compliance opens, once nothing is answered any more."""
         with self.turn(request.deal_id, lambda trial: trial.ended) as trial:
-            trial.opening = take_opening(request, trial.deal)
+            trial.opening = opening(request, trial.deal)
             return wire.SubmitOpeningResponse()
 
     def play(self, deal: CuratorDeal, seconds: float) -> CuratorOutcome:

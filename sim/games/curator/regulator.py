@@ -17,6 +17,7 @@ from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise.sampling import ROUNDING_STEPS, committed_noise, step_for
 from compliance.records.people import Records
 from developer.curator.play import METRIC
+from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.laws import cheating, goodness
 from fairwall.laws.calibration import laplace_law
 from fairwall.laws.commitment import Commitment, CommitmentError, commit, rows_of
@@ -59,6 +60,11 @@ class Verdict:
     opened: tuple[int, ...]
     tests: dict[str, float]
 
+    @property
+    def told(self) -> wire.Verdict:
+        """What of it the developer is told."""
+        return wire.VERDICT_ACCUSED if self.accused else wire.VERDICT_CLEAR
+
 
 def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, opening: Opening) -> Verdict:
     """Open requests that nobody knew of before, and judge by the scenario's defence."""
@@ -74,16 +80,17 @@ def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, 
         return Verdict(tests["noise"] < cheating.LEVEL, opened, tests)
     if asked.defence == "commitment":
         assert commitment is not None, "nobody is admitted before there is one"
-        keeps = is_opened(deal, commitment, opening)
-        recomputed = answers(deal, answered, opening.attributes, opening.seed, opened) if keeps else None
-        return Verdict(recomputed is None or bool((recomputed != answered.answers[list(opened)]).any()), opened, {})
+        if not is_opened(deal, commitment, opening):
+            return Verdict(True, opened, {})
+        recomputed = answers(deal, answered, opening.attributes, opening.seed, opened)
+        return Verdict(bool((recomputed != answered.answers[list(opened)]).any()), opened, {})
     return Verdict(False, opened, {})
 
 
 def is_opened(deal: CuratorDeal, commitment: Commitment, opening: Opening) -> bool:
     """Say whether an opening is that of a commitment, which is one to these rows."""
+    rows = rows_of(deal.compliance.labels)
     try:
-        rows = rows_of(deal.compliance.labels)
         return commit(rows, opening.attributes.tolist(), opening.seed, opening.salt_key) == commitment
     except CommitmentError:
         return False
@@ -93,21 +100,15 @@ def answers(
     deal: CuratorDeal, answered: Answered, attributes: NDArray[np.uint8], seed: bytes, numbers: Sequence[int]
 ) -> NDArray[np.float64]:
     """Recompute answers of some of the requests: shape (numbers,)."""
-    asked = deal.scenario.curator
+    asked, epsilon = deal.scenario.curator, deal.scenario.share_of_epsilon
     records = Records.imagined(deal.compliance.labels, attributes, (METRIC,), asked.minimum_group)
-    epsilon, mechanism = deal.scenario.share_of_epsilon, LaplaceMechanism()
-    return np.array(
-        [
-            mechanism.release(
-                Question(METRIC, answered.predictions[number : number + 1], records),
-                NO_FACTS,
-                epsilon,
-                0.0,
-                committed_noise(seed, answered.request_ids[number]),
-            ).values[0]
-            for number in numbers
-        ]
-    )
+
+    def answer(number: int) -> float:
+        question = Question(METRIC, answered.predictions[number : number + 1], records)
+        noise = committed_noise(seed, answered.request_ids[number])
+        return float(LaplaceMechanism().release(question, NO_FACTS, epsilon, 0.0, noise).values[0])
+
+    return np.array([answer(number) for number in numbers])
 
 
 def exact_gaps(deal: CuratorDeal, answered: Answered) -> NDArray[np.float64]:
