@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from sim.report.cells import Swept
-from sim.report.estimates import Estimate, Range, estimate_of
+from sim.report.estimates import FEWEST, Estimate, Range, estimate_of
 from sim.report.notation import MISSING, number
 from sim.report.tables import Column, PageTable
 
@@ -93,6 +93,19 @@ class Measure(Generic[Row]):
 def mean_of(name: str, within: Range) -> Callable[[Mapping[str, Any]], Estimate]:
     """Estimate a mean over a cell's trials, of which the summary has the standard deviation ``<name>_sd``, too."""
     return lambda cell: estimate_of(cell[name], cell[f"{name}_sd"], cell["trials"], within)
+
+
+def share_of(name: str, of: str = "trials") -> Callable[[Mapping[str, Any]], Estimate]:
+    """Give in which share of a cell's trials something was so, or of as many as it could be in: ``of``.
+
+    The summary has the count, and the share's interval from ``<name>_low`` to ``<name>_high``.
+    """
+
+    def found(cell: Mapping[str, Any]) -> Estimate:
+        ends = (cell[f"{name}_low"], cell[f"{name}_high"]) if cell[of] >= FEWEST else (None, None)
+        return Estimate(cell[name] / cell[of], *ends)
+
+    return found
 
 
 def interval_of(name: str, interval: str = "") -> Callable[[Mapping[str, Any]], Estimate]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fairwall.laws.goodness import TESTS
 from sim.games.curator.report.columns import accused_of, shift_of
 from sim.games.game import Line
 from sim.report.cells import Swept
-from sim.report.dot_plot import Panel, dot_plot
+from sim.report.columns import Sheet
+from sim.report.dot_plot import Panel, Row, dot_plot
 from sim.report.drawing import Figure
 from sim.report.estimates import Estimate
 
@@ -21,38 +22,29 @@ _SAMPLE = "In which share of the trials each test of goodness of fit is below 5%
 _OF_TESTS = {"ks": "KS", "chi2": "χ²", "wasserstein": "Wasserstein", "mmd": "MMD", "energy": "energy"}
 
 
-def draw(swept: Swept, summary: Sequence[Line]) -> Mapping[str, list[Figure]]:
-    """Draw a run's summary: figures by the section that they stand in."""
-    return {"answers": list(_answers(swept, summary)), "sample": list(_samples(swept, summary))}
+def draw(tables: Sequence[Sheet[Line]]) -> Mapping[str, list[Figure]]:
+    """Draw what a run's tables show: figures by the section that they stand in."""
+    of_each = {"answers": _answers, "sample": _sample}
+    return {table.name: [of_each[table.name](table.swept, table.rows)] for table in tables}
 
 
-def _answers(swept: Swept, summary: Sequence[Line]) -> Iterator[Figure]:
-    cells = [cell for cell in summary if not cell["sample"]]
-    if not cells:
-        return
-
-    def rows(of: Callable[[Line], Estimate | None]) -> list[tuple[str, Estimate | None]]:
-        return [(swept.name(cell) or "the run", of(cell)) for cell in cells]
-
-    def law(name: str) -> list[tuple[str, Estimate | None]]:
-        return rows(lambda cell: None if cell[name] is None else Estimate(cell[name]))
+def _answers(swept: Swept, cells: Sequence[Line]) -> Figure:
+    def panel(title: str, measured: Callable[[Line], Estimate], law: str, level: float | None) -> Panel:
+        names = [swept.name(cell) or "the run" for cell in cells]
+        found: list[Row] = [(name, measured(cell)) for name, cell in zip(names, cells, strict=True)]
+        laws = [None if cell[law] is None else Estimate(cell[law]) for cell in cells]
+        return Panel(title, {"measured": found, "by the law": list(zip(names, laws, strict=True))}, level=level)
 
     panels = [
-        Panel(
-            "mean shift, in scales of the noise",
-            {"measured": rows(shift_of), "by the law": law("shift_law")},
-            level=0.0,
-        ),
-        Panel("share accused", {"measured": rows(accused_of), "by the law": law("caught_law")}),
+        panel("mean shift, in scales of the noise", shift_of, "shift_law", 0.0),
+        panel("share accused", accused_of, "caught_law", None),
     ]
-    yield dot_plot("cheats", "What a cheat gains, and how often it is found", _ANSWERS, panels)
+    return dot_plot("cheats", "What a cheat gains, and how often it is found", _ANSWERS, panels)
 
 
-def _samples(swept: Swept, summary: Sequence[Line]) -> Iterator[Figure]:
-    cells = [cell for cell in summary if cell["sample"]]
-    if cells:
-        series = {
-            swept.name(cell) or "the run": [(_OF_TESTS[test], Estimate(cell["flagged"][test])) for test in TESTS]
-            for cell in cells
-        }
-        yield dot_plot("tests", "Which tests flag a sample", _SAMPLE, [Panel("share flagged", series, level=0.05)])
+def _sample(swept: Swept, cells: Sequence[Line]) -> Figure:
+    series = {
+        swept.name(cell) or "the run": [(_OF_TESTS[test], Estimate(cell["flagged"][test])) for test in TESTS]
+        for cell in cells
+    }
+    return dot_plot("tests", "Which tests flag a sample", _SAMPLE, [Panel("share flagged", series, level=0.05)])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairwall.laws.cheating import LEVEL
-from sim.games.curator.report.columns import accused_of, share_of, shift_of, swept_in, tables
+from sim.games.curator.report.columns import accused_of, shift_of, tables, won_of
 from sim.games.curator.report.figures import draw
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.game import Line
+from sim.report.cells import best_of_each
 from sim.report.estimates import INTERVALS
 from sim.report.notation import plural
 from sim.report.page import Bar, Card, Page, Term, sections, settings
@@ -42,12 +43,9 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
-    swept = swept_in(sweep)
-    worst: dict[tuple[str, str], Line] = {}
-    for cell in sorted(summary, key=lambda cell: -_won(cell)):
-        worst.setdefault((cell["cheat"], cell["defence"]), cell)
+    told, by_won = tables(sweep, lines, summary), sorted(summary, key=lambda cell: -won_of(cell).mean)
     return Page(
-        cards=[_card(cell) for cell in worst.values()],
+        cards=[*map(_card, best_of_each(by_won, lambda cell: (cell["cheat"], cell["defence"]), lambda _: 0))],
         about_cards=_CARDS,
         played=_played(lines),
         findings=tuple(_findings(summary)) or ("No trial finished.",),
@@ -65,14 +63,9 @@ def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence
                 "Trials a cell": lambda one: one.scenario.trials,
             },
         ),
-        sections=sections(tables(sweep, lines, summary), draw(swept, summary)) if summary else (),
+        sections=sections(told, draw(told)),
         assumptions=_ASSUMPTIONS,
     )
-
-
-def _won(cell: Line) -> float:
-    share: float = cell["won"] / cell["trials"]
-    return share
 
 
 _DONE = {
@@ -103,25 +96,16 @@ def _title(cell: Line) -> str:
 
 
 def _card(cell: Line) -> Card:
-    won, accused = share_of("won")(cell), accused_of(cell)
-    assert won is not None, "every cell has it"
-    assert accused is not None, "every cell has it"
-    shift = shift_of(cell)
+    won, accused = won_of(cell).mean, accused_of(cell).mean
     did = (
         f"{cell['flags']:.1f} of 5 tests flag the sample, whose gap is {cell['gap_shown']:.3f} where all have "
-        f"{cell['gap_of_all']:.3f}"
-        if shift is None
-        else f"Answers move by {shift.text(2)} scales of the noise on average"
-    ).replace("-", "−")
-    text = (
-        f"{did}; compliance is accused in {100 * accused.mean:.0f}% of the trials, and wins in {100 * won.mean:.0f}%."
+        f"{cell['gap_of_all']:.3f}".replace("-", "−")
+        if cell["sample"]
+        else f"Answers move by {shift_of(cell).text(2)} scales of the noise on average"
     )
-    alt = f"Won in {100 * won.mean:.0f}% of the trials"
-    return Card(
-        _title(cell),
-        text,
-        Bar.on((0.0, 1.0), 0.0, won.mean, ("never wins", "always wins"), alt),
-    )
+    text = f"{did}; compliance is accused in {100 * accused:.0f}% of the trials, and wins in {100 * won:.0f}%."
+    bar = Bar.on((0.0, 1.0), 0.0, won, ("never wins", "always wins"), f"Won in {100 * won:.0f}% of the trials")
+    return Card(_title(cell), text, bar)
 
 
 def _played(lines: Sequence[Line]) -> str:

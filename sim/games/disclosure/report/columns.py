@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sim.games.game import Line
 from sim.report.cells import Swept
-from sim.report.columns import Measure, Sheet
+from sim.report.columns import Measure, Sheet, share_of
 from sim.report.estimates import FEWEST, Estimate
 from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
@@ -26,19 +26,13 @@ POSTERIOR: Measure[Line] = Measure(
 
 def advantage_of(cell: Line) -> Estimate | None:
     """Estimate the advantage, in [-1, 1]; None where the secret was the same in all trials."""
-    return None if cell["advantage"] is None else _estimate(cell, "advantage", cell["advantage"], cell["trials"])
+    if cell["advantage"] is None:
+        return None
+    ends = (cell["advantage_low"], cell["advantage_high"]) if cell["trials"] >= FEWEST else (None, None)
+    return Estimate(cell["advantage"], *ends)
 
 
-def linked_of(cell: Line) -> Estimate:
-    """Estimate the share of the releases in which the record named was Alice's, in [0, 1]."""
-    return _estimate(cell, "linked", cell["linked"] / cell["named"], cell["named"])
-
-
-def _estimate(cell: Line, name: str, value: float, trials: int) -> Estimate:
-    if trials < FEWEST:
-        return Estimate(value)
-    return Estimate(value, cell[f"{name}_low"], cell[f"{name}_high"])
-
+linked_of = share_of("linked", "named")
 
 SECRET: tuple[Measure[Line], ...] = (
     Measure("trials"),
