@@ -89,7 +89,6 @@ GAME: Game[CoinScenario, CoinDeal, float] = Game(
     wire=GAME_REVEAL,
     scenario=CoinScenario,
     service=wire.DESCRIPTOR.services_by_name["RevealService"],
-    require=lambda: None,
     deal=deal,
     dealer=CoinDealer,
     record=lambda _cell, _trial, dealt, spent: [{"heads": dealt.heads, "epsilon_spent": spent}],

@@ -122,8 +122,6 @@ class Game(Generic[S, D, O]):
         What its scenario files may hold.
     service : ServiceDescriptor
         Its own service. Deals are its methods named Take*Deal, a trial's steps those named Submit* and Release*.
-    require : callable
-        Raises where a library is missing that the game needs.
     deal : callable
         Draws a trial's cards: from a cell, the trial's number within it, the deal's id and the run's secret.
     dealer : callable
@@ -152,6 +150,8 @@ class Game(Generic[S, D, O]):
         What of a line tells first how a trial came out; it has a scale.
     redecoding : Redecoding, optional
         Of a game whose developer decodes answers.
+    require : callable
+        Raises where a library is missing that the game needs.
     needs : callable
         Names the extras of fairwall that a scenario needs to be played, besides ``games``.
     frontier : callable, optional
@@ -163,7 +163,6 @@ class Game(Generic[S, D, O]):
     wire: referee_service_pb2.Game
     scenario: type[S]
     service: ServiceDescriptor
-    require: Callable[[], None]
     deal: Callable[[Cell[S], int, str, bytes], D]
     dealer: Callable[[Table], Dealer[D, O]]
     record: Callable[[Cell[S], int, D, O], list[Line]]
@@ -175,6 +174,7 @@ class Game(Generic[S, D, O]):
     tables: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Iterable[Sheet[Any]]]
     captions: Callable[[], Mapping[str, Caption]]
     headline: Measure[Line] | None = None
+    require: Callable[[], None] = lambda: None
     needs: Callable[[S], Sequence[str]] = lambda _: ()
     redecoding: Redecoding | None = None
     told: Callable[[Findings, TrialMessages, D, O], None] | None = None

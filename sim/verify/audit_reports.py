@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case
 from compliance.answers.differencing import Detector
 from compliance.games.audits import open_case
+from compliance.games.curator import open_curator
 from compliance.games.overfit import rounds_of
 from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps
@@ -35,7 +36,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
     """Compare each batch's exact gaps, answers and cost, in the order of their charges, and what they come to."""
     dealt, report = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitAuditReport")
     kind = None if dealt is None else dealt.deal.WhichOneof("cards")
-    if dealt is None or kind not in ("audits", "release"):  # without a test set there are no audits; the game compares
+    if dealt is None or kind not in ("audits", "release", "curator"):  # without a test set there are no audits
         return
     if report is None:
         findings.not_checked("what compliance answered in trials that it made no report of")
@@ -53,15 +54,15 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         said.setdefault(audit.case_id or trial.deal_id, []).append(audit)
     spent = []
     for own, cards in rounds_of(deal, arrays):
-        audits = own.release.audits if kind == "release" else own.audits
-        records = Records(cards["labels"].astype(np.uint8), cards["protected"].astype(np.uint8), ())
+        audits = own.audits if kind == "audits" else getattr(own, kind).audits
+        opened = open_curator(own, cards).case if kind == "curator" else open_case(own, audits, cards)
         batches = trial.batches if own.deal_id == trial.deal_id else trial.others.get(own.deal_id, {})
         if audits.sealed:
             batches = _sealed(audits.sealed, cards["features"], batches)
-        case = _Case(own.deal_id, records, said.pop(own.deal_id, []), batches)
+        case = _Case(own.deal_id, opened.records, said.pop(own.deal_id, []), batches)
         asked = _compare(findings, report, case, audits.differencing)
         if len(asked) == len(case.audits):
-            spent.append(_spent(findings, report, audits, open_case(own, audits, cards), asked))
+            spent.append(_spent(findings, report, audits, opened, asked))
         else:
             spent.append(None)
     for name in said:

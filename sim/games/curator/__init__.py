@@ -13,7 +13,6 @@ GAME: Game[scenario.CuratorScenario, deal.CuratorDeal, outcome.CuratorOutcome] =
     wire=GAME_CURATOR,
     scenario=scenario.CuratorScenario,
     service=curator_service_pb2.DESCRIPTOR.services_by_name["CuratorService"],
-    require=lambda: None,
     deal=deal.deal,
     dealer=referee.CuratorDealer,
     record=record.record,

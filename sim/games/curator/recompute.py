@@ -1,6 +1,7 @@
-"""What the parties report of a trial of the game of the curator, computed again from its messages, and the verdict.
+"""What the parties say in a trial of the game of the curator, computed again: answers, the opening and the verdict.
 
-What a cheat answers is what this compliance would answer with the same cards; the verdict follows from what was opened.
+What a cheat answers is what this compliance would answer with the same cards. What it reports of that is compared
+as in any game that audits a test set, by `sim.verify.audit_reports`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compliance.games.audits import report_of
+from compliance.answers.audits import values_of
 from compliance.games.curator import open_curator
 from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.rpc.arrays import from_message
@@ -17,7 +18,7 @@ from fairwall.wire.metrics import name_of
 from sim.games.curator.deal import CuratorDeal
 from sim.games.curator.outcome import CuratorOutcome, commitment_of
 from sim.games.curator.regulator import judge
-from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
+from sim.transcripts.findings import BY_DIGEST, Findings
 from sim.transcripts.messages import TrialMessages
 
 
@@ -32,34 +33,26 @@ def told(findings: Findings, trial: TrialMessages, dealt: CuratorDeal, outcome: 
 def compare(findings: Findings, trial: TrialMessages) -> None:
     """Compare answers, the commitment and its opening with the cards, and what the developer says with what it got."""
     dealt, told = trial.cards.get("ComplianceDeal"), trial.cards.get("CuratorDeal")
-    submitted, opened, reported = map(trial.submissions.get, ("SubmitAnswers", "SubmitOpening", "SubmitAuditReport"))
-    if dealt is None or told is None or submitted is None or opened is None or reported is None:
+    submitted, opened = (trial.submissions.get(name) for name in ("SubmitAnswers", "SubmitOpening"))
+    if dealt is None or told is None or submitted is None or opened is None or not trial.is_heard:
         return
-    if not trial.is_heard:
-        findings.not_checked(UNHEARD)
-        return
-    stored = dealt.arrays is not None and all(one.is_stored for one in (submitted, opened, reported))
-    if not stored or any(one.predictions is None or one.answer is None for one in trial.batches.values()):
-        findings.not_checked(f"what was answered, and what was reported of it: {BY_DIGEST}")
+    batches, place = trial.batches.values(), f"{trial.deal_id}: compliance"
+    stored = dealt.arrays is not None and submitted.is_stored and opened.is_stored
+    if not stored or any(one.predictions is None or one.answer is None for one in batches):
+        findings.not_checked(f"what was answered and opened: {BY_DIGEST}")
         return
     findings.reports += 1
-    curator = open_curator(dealt.deal, dealt.arrays or {})
-    for one in trial.batches.values():
-        predictions: Any = np.asarray(one.predictions, np.uint8)
-        curator.case.answer("developer", one.request_id, b"", name_of(one.metric), predictions, one.epsilon)
-    again, place = report_of(curator.case), f"{trial.deal_id}: compliance"
-    spent = reported.request.epsilon_spent
-    findings.same(reported.place, f"{place} reports: epsilon_spent", spent, again.epsilon_spent)
-    for mine, theirs in zip(again.audits, reported.request.audits, strict=True):
-        for of in ("exact", "released"):
-            values, others = (from_message(getattr(audit, of)) for audit in (theirs, mine))
-            findings.same(reported.place, f"{place} reports: {theirs.request_id} {of}", values, others)
-    got = np.array([from_message(one.answer.gaps)[0] for one in trial.batches.values() if one.answer is not None])
+    curator, given = open_curator(dealt.deal, dealt.arrays or {}), np.empty(0)
+    for one in batches:
+        asked: Any = np.asarray(one.predictions, np.uint8)
+        again = curator.case.answer("developer", one.request_id, b"", name_of(one.metric), asked, one.epsilon)
+        assert one.answer is not None, "just looked at"
+        given = np.append(given, from_message(one.answer.gaps))
+        findings.same(opened.place, f"{place} answers {one.request_id}", given[-1], values_of(again)[0])
     answers = from_message(submitted.request.answers)
-    findings.same(submitted.place, f"{trial.deal_id}: developer reports: answers", answers, got)
+    findings.same(submitted.place, f"{trial.deal_id}: developer reports: answers", answers, given)
     for name, value in (("attributes", curator.case.records.protected), ("sample", curator.sample)):
-        shown = from_message(getattr(opened.request, name))
-        findings.same(opened.place, f"{place} opens: {name}", shown, value)
+        findings.same(opened.place, f"{place} opens: {name}", from_message(getattr(opened.request, name)), value)
     findings.same(opened.place, f"{place} opens: seed", opened.request.seed, curator.seed)
     if told.deal.HasField("commitment"):
         same = commitment_of(told.deal.commitment) == curator.commitment()

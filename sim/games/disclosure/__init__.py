@@ -13,7 +13,6 @@ GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureO
     wire=GAME_DISCLOSURE,
     scenario=scenario.DisclosureScenario,
     service=disclosure_service_pb2.DESCRIPTOR.services_by_name["DisclosureService"],
-    require=lambda: None,
     deal=deal.deal,
     dealer=referee.DisclosureDealer,
     record=record.record,

@@ -13,7 +13,6 @@ GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Ga
     wire=GAME_GROUPS,
     scenario=scenario.GroupsScenario,
     service=group_game_service_pb2.DESCRIPTOR.services_by_name["GroupGameService"],
-    require=lambda: None,
     deal=deal.deal,
     dealer=referee.GroupsDealer,
     record=record.record,

@@ -13,7 +13,6 @@ GAME: Game[scenario.OverfitScenario, deal.OverfitDeal, outcome.OverfitOutcome] =
     wire=GAME_OVERFIT,
     scenario=scenario.OverfitScenario,
     service=overfit_service_pb2.DESCRIPTOR.services_by_name["OverfitService"],
-    require=lambda: None,
     deal=deal.deal,
     dealer=referee.OverfitDealer,
     record=record.record,

@@ -13,7 +13,6 @@ GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Ga
     wire=GAME_REVEAL,
     scenario=scenario.RevealScenario,
     service=reveal_service_pb2.DESCRIPTOR.services_by_name["RevealService"],
-    require=lambda: None,
     deal=deal.deal,
     dealer=referee.RevealDealer,
     record=record.record,

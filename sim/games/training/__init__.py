@@ -19,8 +19,7 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     wire=GAME_TRAINING,
     scenario=scenario.TrainingScenario,
     service=training_service_pb2.DESCRIPTOR.services_by_name["TrainingService"],
-    require=lambda: None,  # regressions need nothing; a deal of a network asks for PyTorch
-    needs=_needs,
+    needs=_needs,  # regressions need nothing; a deal of a network asks for PyTorch
     deal=deal.deal,
     dealer=referee.TrainingDealer,
     record=record.record,

@@ -13,7 +13,6 @@ GAME: Game[scenario.WashScenario, deal.WashDeal, outcome.WashOutcome] = Game(
     wire=GAME_WASH,
     scenario=scenario.WashScenario,
     service=wash_service_pb2.DESCRIPTOR.services_by_name["WashService"],
-    require=lambda: None,
     deal=deal.deal,
     dealer=referee.WashDealer,
     record=record.record,

@@ -51,7 +51,7 @@ _OTHERWISE = {
         "compliance/deployment/policy/checks.py",
     },
     "training": {"sim/cli/plan/training.py"},
-    "curator": {"sim/games/referee.py"},
+    "curator": {"sim/games/referee.py", "sim/verify/audit_reports.py"},
 }
 """Where a game's name is a word for something else: a section, cards, a column, what is waited for."""
 
