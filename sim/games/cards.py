@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,19 +116,6 @@ class GroupCards:
     epsilon: float
 
 
-@dataclass(frozen=True)
-class CuratorCards:
-    """How compliance answers otherwise than it promised: see the message ``CuratorCards``."""
-
-    minimum_group: int
-    committed: bool
-    cheat: str
-    strength: int
-    share: float
-    sample: int
-    passes: float
-
-
 @dataclass(frozen=True, eq=False)
 class ComplianceCards:
     """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
@@ -135,7 +123,7 @@ class ComplianceCards:
     And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything. A
     study is dealt alone, without a test set, and so are groups; where sums by group are told, the attributes are of
     those who are trained on, and there are no labels. ``sealed`` is the key of the models that the developer committed
-    itself to, where it did.
+    itself to, where it did, and ``curator`` are the fields of the message ``CuratorCards``: how it is to cheat.
     """
 
     labels: NDArray[np.uint8]
@@ -147,7 +135,13 @@ class ComplianceCards:
     statistics: StatisticsCards | None = None
     groups: GroupCards | None = None
     sealed: bytes = b""
-    curator: CuratorCards | None = None
+    curator: Mapping[str, Any] | None = None
+
+    @property
+    def tested(self) -> dict[str, NDArray[Any]]:
+        """What the cards of a test set have, by name."""
+        arrays = {"labels": self.labels, "protected": self.protected, "features": self.features}
+        return {name: array for name, array in arrays.items() if array is not None}
 
 
 class Deal(Protocol):

@@ -16,10 +16,12 @@ from sim.games.referee import Arrays, in_chunks
 from sim.games.table import Table, Trial
 
 T = TypeVar("T", bound=Trial)
+D = TypeVar("D")
+O = TypeVar("O")  # noqa: E741 - a game's outcome
 
 
-class TableDealer(Generic[T]):
-    """What dealers have in common: a game's own has its service's methods besides, and ``play``.
+class TableDealer(Generic[T, D, O]):
+    """What dealers have in common: a game's own has its service's methods besides, and says what came of a trial.
 
     Attributes
     ----------
@@ -38,11 +40,15 @@ class TableDealer(Generic[T]):
         """Serve the game's service."""
         type(self).serve(watch(self), server)
 
-    def played(self, deal: Any, seconds: float) -> T:
-        """Play one deal to its end, as `Dealer` says, and give its trial."""
-        trial = self.kind(deal)
+    def play(self, deal: D, seconds: float) -> O:
+        """Play one deal to its end. See `Dealer.play`."""
+        trial = self.kind(deal)  # type: ignore[arg-type]  # a trial of this kind has such a deal
         self.table.play(trial, seconds)
-        return trial
+        return self.outcome(trial)
+
+    def outcome(self, trial: T) -> O:
+        """Say what came of a trial that is over; TrialFailed if the parties contradict one another."""
+        raise NotImplementedError
 
     @contextmanager
     def turn(self, deal_id: str, ready: Callable[[T], bool]) -> Iterator[T]:
@@ -62,14 +68,14 @@ class TableDealer(Generic[T]):
 
 def deals(
     response: Any, cards: Callable[[T], tuple[Any, Arrays]], ready: Callable[[T], bool]
-) -> Callable[[TableDealer[T], Any, grpc.ServicerContext], Iterator[Any]]:
+) -> Callable[[TableDealer[T, Any, Any], Any, grpc.ServicerContext], Iterator[Any]]:
     """Make the method that deals to a party, once a trial is ready.
 
     ``cards`` gives a trial's message and the arrays that follow it, by name: the message gets their headers here, and
     the deal's id.
     """
 
-    def take(dealer: TableDealer[T], request: Any, _: grpc.ServicerContext) -> Iterator[Any]:
+    def take(dealer: TableDealer[T, Any, Any], request: Any, _: grpc.ServicerContext) -> Iterator[Any]:
         trial = dealer.table.take(dealer.kind, request.after_deal_id, ready)
         if not isinstance(trial, dealer.kind):
             yield response(turn=trial)

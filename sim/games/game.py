@@ -123,7 +123,8 @@ class Game(Generic[S, D, O]):
     service : ServiceDescriptor
         Its own service. Deals are its methods named Take*Deal, a trial's steps those named Submit* and Release*.
     deal : callable
-        Draws a trial's cards: from a cell, the trial's number within it, the deal's id and the run's secret.
+        Draws a trial's cards: a function of its cell, its number within that, the deal's id and the run's secret.
+        Raises DealError where the table cannot give them, and DataError where it cannot be loaded.
     dealer : callable
         Takes a seat at a table.
     record : callable

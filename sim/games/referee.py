@@ -177,9 +177,7 @@ def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, Arr
         }
         made = {"groups": game.GroupCards(**about, **announced(arrays))}
     else:
-        arrays = {"labels": cards.labels, "protected": cards.protected}
-        if cards.features is not None:
-            arrays["features"] = cards.features
+        arrays = cards.tested
         audits = _audits(deal, arrays, cards.sealed)
         made = {"audits": audits}
         if cards.release is not None:
@@ -187,7 +185,7 @@ def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, Arr
             made = {"release": game.ReleaseCards(audits=audits, terms=terms_of(cards.release), **announced(released))}
             arrays |= released
         if cards.curator is not None:
-            made = {"curator": game.CuratorCards(audits=audits, **vars(cards.curator))}
+            made = {"curator": game.CuratorCards(audits=audits, **cards.curator)}
     seeded = deal.scenario.compliance.noise == "seeded"
     seed = cards.seed if seeded else b""
     return game.ComplianceDeal(deal_id=deal.deal_id, noise_seeded=seeded, seed=seed, **made), arrays

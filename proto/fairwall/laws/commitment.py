@@ -62,6 +62,13 @@ class Commitment:
         if self.rows_digest != digest_of(rows):
             raise CommitmentError("the commitment is to other rows")
 
+    def is_opened(self, rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_key: bytes) -> bool:
+        """Say whether it is the commitment to these rows with these attributes, and to this seed."""
+        try:
+            return commit(rows, attributes, seed, salt_key) == self
+        except CommitmentError:
+            return False
+
 
 def commit(rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_key: bytes) -> Commitment:
     """Commit to rows, at least one, with their attributes, and to a seed.

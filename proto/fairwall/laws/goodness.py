@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 LEVEL = 0.05
 TESTS = ("ks", "chi2", "wasserstein", "mmd", "energy")
 
+CORRECTED = LEVEL / len(TESTS)
+"""Below which p-value one of the tests rejects a sample, where 5% of the honest ones may be rejected by any of them."""
+
 _PERMUTATIONS = 199
 
 

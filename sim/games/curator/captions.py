@@ -12,7 +12,8 @@ def captions() -> Mapping[str, Caption]:
     """Give the captions by message."""
     return {
         "ReleaseCommitmentRequest": lambda _story, message, _: (
-            f"I am bound to {count(message.commitment.rows, 'row')} and to my noise by root {_root(message)}…"
+            f"I am bound to {count(message.commitment.rows, 'row')} and to my noise by root "
+            f"{message.commitment.root.hex()[:8]}…"
         ),
         "TakeCuratorDealResponse": _take_curator_deal_response,
         "SubmitAnswersRequest": lambda _story, message, _: (
@@ -32,9 +33,5 @@ _TOLD = ("none yet", "compliance did as it promised", "compliance cheated")
 @dealt
 def _take_curator_deal_response(story: Story, deal: Any, _: Parts) -> str:
     story.begin()
-    bound = f"compliance is bound by root {_root(deal)}…" if deal.HasField("commitment") else "compliance is not bound"
-    return f"{deal.deal_id}: {count(deal.requests, 'request')} at epsilon {number(deal.epsilon)}; {bound}"
-
-
-def _root(message: Any) -> Any:
-    return message.commitment.root.hex()[:8]
+    by = f"bound by root {deal.commitment.root.hex()[:8]}…" if deal.HasField("commitment") else "not bound"
+    return f"{deal.deal_id}: {count(deal.requests, 'request')} at epsilon {number(deal.epsilon)}; compliance is {by}"

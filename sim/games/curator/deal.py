@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fairwall.tables.people import LeftOut
 from sim.datasets import Rows
-from sim.games.cards import WRITTEN_DOWN, ComplianceCards, CuratorCards, DealError, party_seed
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.people import DRAWS_MAX, drawn, loaded
 from sim.scenarios.sweep import Cell
@@ -21,9 +21,8 @@ class CuratorDeal:
 
     Attributes
     ----------
-    people, others : (rows, columns), numbers about those whom compliance holds and as many others as a sample is to
-        have:
-        features, label and group, all public to the regulator; without rows where no sample is shown.
+    people, others : (rows, columns), features, label and group of whom compliance holds, and of as many others as a
+        sample is to have; all public to the regulator, and without rows where no sample is shown.
     seed, own : the developer's, and the regulator's.
     """
 
@@ -38,15 +37,7 @@ class CuratorDeal:
 
 
 def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> CuratorDeal:
-    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
-
-    Raises
-    ------
-    DealError
-        If the table has too few people, or too few of a group.
-    DataError
-        If the table cannot be loaded.
-    """
+    """Draw the cards of one trial, as `Game` says."""
     scenario, data, asked = cell.scenario, cell.scenario.data, cell.scenario.curator
     seed = scenario.scenario.seed + trial
     own = party_seed(secret, seed, "referee")
@@ -62,16 +53,17 @@ def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = 
         f"{data.people:,}",
     )
     people, others = chosen[: data.people], chosen[data.people :]
-    told = {key: getattr(asked, key) for key in ("minimum_group", "cheat", "strength", "share", "sample", "passes")}
-    cards = CuratorCards(committed=scenario.committed, **told)
-    known = people if asked.sample else people[:0]
+    cheats = {"committed": scenario.committed, **asked.model_dump(exclude={"defence", "requests", "openings"})}
     return CuratorDeal(
         deal_id=deal_id,
         scenario=scenario,
         compliance=ComplianceCards(
-            table.labels[people], table.protected[people], party_seed(secret, seed, "compliance"), curator=cards
+            table.labels[people],
+            table.protected[people],
+            party_seed(secret, seed, "compliance"),
+            curator=cheats,
         ),
-        people=_numbers(table, known),
+        people=_numbers(table, people if asked.sample else others),
         others=_numbers(table, others),
         seed=party_seed(secret, seed, "developer"),
         own=own,

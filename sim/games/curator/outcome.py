@@ -33,11 +33,7 @@ def from_messages(
     cell: Cell[CuratorScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[CuratorDeal, CuratorOutcome]:
     """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
-    dealt = drawn_again(
-        deal,
-        *(cell, number, trial, secret),
-        lambda dealt: {"labels": dealt.compliance.labels, "protected": dealt.compliance.protected},
-    )
+    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.compliance.tested)
     return dealt, CuratorOutcome(
         answered(submission_of(trial, "SubmitAnswers"), dealt),
         commitment_of(submission_of(trial, "ReleaseCommitment").commitment) if dealt.scenario.committed else None,

@@ -25,9 +25,9 @@ from sim.transcripts.messages import TrialMessages
 def told(findings: Findings, trial: TrialMessages, dealt: CuratorDeal, outcome: CuratorOutcome) -> None:
     """Compare the verdict that the developer was told with the regulator's."""
     submitted = trial.submissions["SubmitAnswers"]
-    said, again = submitted.answer.verdict, judge(dealt, outcome.answered, outcome.commitment, outcome.opening).told
-    names = [wire.Verdict.Name(verdict) for verdict in (said, again)]
-    findings.same(submitted.place, f"{trial.deal_id}: the regulator tells: verdict", *names)
+    accused = judge(dealt, outcome.answered, outcome.commitment, outcome.opening).accused
+    said = submitted.answer.verdict == wire.VERDICT_ACCUSED
+    findings.same(submitted.place, f"{trial.deal_id}: the regulator tells: accused", said, accused)
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:

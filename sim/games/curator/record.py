@@ -32,35 +32,31 @@ def record(cell: Cell[CuratorScenario], _trial: int, dealt: CuratorDeal, outcome
     that passes, and was not, and ``missed`` whether it was not though one was opened. Of a sample ``flags`` counts the
     tests below 5%, and ``gap_shown`` stands beside the ``gap_of_all``. What there was none of is null.
     """
-    asked = cell.scenario.curator
-    answered, opening = outcome.answered, outcome.opening
-    verdict = judge(dealt, answered, outcome.commitment, opening)
+    asked, answered, rows = cell.scenario.curator, outcome.answered, outcome.opening.sample
+    verdict = judge(dealt, answered, outcome.commitment, outcome.opening)
     labels, protected = dealt.compliance.labels, dealt.compliance.protected
     line: dict[str, Any] = {key: getattr(asked, key) for key in _SAME} | dict.fromkeys((*_MEANS, *_COUNTED))
     line |= {"accused": verdict.accused, "tests": verdict.tests}
     if asked.sample:
-        rows = opening.sample
         shown, of_all = (
-            float(some_labels[some == 1].mean() - some_labels[some == 0].mean()) if 0 < some.mean() < 1 else 0.0
-            for some_labels, some in ((labels[rows], protected[rows]), (labels, protected))
+            float(own[some == 1].mean() - own[some == 0].mean()) if 0 < some.mean() < 1 else 0.0
+            for own, some in ((labels[rows], protected[rows]), (labels, protected))
         )
-        won = shown <= asked.passes and not verdict.accused
         flags = sum(found < LEVEL for found in verdict.tests.values())
+        won = shown <= asked.passes and not verdict.accused
         return [line | {"flags": flags, "gap_shown": shown, "gap_of_all": of_all, "won": won}]
     honest = answers(dealt, answered, protected, dealt.compliance.seed, range(asked.requests))
     moves = (answered.answers - honest) / scale(dealt)
     opened_affected = bool((moves[list(verdict.opened)] != 0).any())
-    return [
-        line
-        | {
-            "shift": float(moves.mean()),
-            "moved": float((np.abs(moves) >= 1).mean()),
-            "affected": float((moves != 0).mean()),
-            "opened_affected": opened_affected,
-            "won": bool((np.abs(moves) >= 1).any()) and not verdict.accused,
-            "missed": opened_affected and not verdict.accused,
-        }
-    ]
+    line |= {
+        "shift": float(moves.mean()),
+        "moved": float((np.abs(moves) >= 1).mean()),
+        "affected": float((moves != 0).mean()),
+        "opened_affected": opened_affected,
+        "won": bool((np.abs(moves) >= 1).any()) and not verdict.accused,
+        "missed": opened_affected and not verdict.accused,
+    }
+    return [line]
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
@@ -72,13 +68,12 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     first, trials = lines[0], len(lines)
     cheat, strength, share = (first[key] for key in ("cheat", "strength", "share"))
     bound = first["defence"] == "commitment" and cheat != MISLABELLED
-    affected = cheating.affected(cheat, strength, share)
     return {
         **swept,
         "trials": trials,
         **{key: first[key] for key in _SAME},
         "shift_law": share * cheating.expected_shift(strength) if cheat == "best" else None,
-        "caught_law": cheating.caught(affected, first["openings"]) if bound else None,
+        "caught_law": cheating.caught(cheating.affected(cheat, strength, share), first["openings"]) if bound else None,
         **means(lines, _MEANS),
         **counts(lines, _COUNTED),
         "flagged": {test: sum(one["tests"][test] < LEVEL for one in lines) / trials for test in first["tests"]},

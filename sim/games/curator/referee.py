@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import grpc
+from grpc import ServicerContext
 
 from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.game.v1.curator_service_pb2_grpc import CuratorServiceServicer, add_CuratorServiceServicer_to_server
@@ -36,23 +36,21 @@ class _CuratorTrial(Trial):
 
     @property
     def over(self) -> bool:
-        """Whether everybody is done, and the developer was told the verdict."""
         return super().over and self.verdict != wire.VERDICT_UNSPECIFIED
 
 
 def _curator_deal(trial: _CuratorTrial) -> tuple[wire.CuratorDeal, Arrays]:
     scenario = trial.deal.scenario
-    told = wire.CuratorDeal(
+    return wire.CuratorDeal(
         seed=trial.deal.seed,
         people=scenario.data.people,
         requests=scenario.curator.requests,
         epsilon=scenario.share_of_epsilon,
         commitment=None if trial.commitment is None else wire.Commitment(**vars(trial.commitment)),
-    )
-    return told, {}
+    ), {}
 
 
-class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
+class CuratorDealer(TableDealer[_CuratorTrial, CuratorDeal, CuratorOutcome], CuratorServiceServicer):
     """Serves CuratorService, and plays one deal at a time."""
 
     kind, serve = _CuratorTrial, staticmethod(add_CuratorServiceServicer_to_server)
@@ -62,7 +60,7 @@ class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
     # What the parties submit. Names are the protocol's.
 
     def ReleaseCommitment(
-        self, request: wire.ReleaseCommitmentRequest, context: grpc.ServicerContext
+        self, request: wire.ReleaseCommitmentRequest, context: ServicerContext
     ) -> wire.ReleaseCommitmentResponse:
         """Take compliance's commitment, once and for all."""
         with self.turn(request.deal_id, lambda _: True) as trial:
@@ -76,9 +74,7 @@ class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
             trial.commitment = commitment
             return wire.ReleaseCommitmentResponse()
 
-    def SubmitAnswers(
-        self, request: wire.SubmitAnswersRequest, context: grpc.ServicerContext
-    ) -> wire.SubmitAnswersResponse:
+    def SubmitAnswers(self, request: wire.SubmitAnswersRequest, context: ServicerContext) -> wire.SubmitAnswersResponse:
         """Take what the developer was answered, and tell it the verdict, once compliance has opened and reported."""
         with self.turn(request.deal_id, lambda trial: trial.admits) as trial:
             trial.submitted = trial.submitted or answered(request, trial.deal)
@@ -86,18 +82,15 @@ class CuratorDealer(TableDealer[_CuratorTrial], CuratorServiceServicer):
             return wire.SubmitAnswersResponse()
         found = judge(trial.deal, given(trial.submitted), trial.commitment, given(trial.opening))
         with self.table.changing():
-            trial.verdict = found.told
+            trial.verdict = wire.VERDICT_ACCUSED if found.accused else wire.VERDICT_CLEAR
             return wire.SubmitAnswersResponse(verdict=trial.verdict)
 
-    def SubmitOpening(
-        self, request: wire.SubmitOpeningRequest, context: grpc.ServicerContext
-    ) -> wire.SubmitOpeningResponse:
+    def SubmitOpening(self, request: wire.SubmitOpeningRequest, context: ServicerContext) -> wire.SubmitOpeningResponse:
         """Take what compliance opens, once nothing is answered any more."""
         with self.turn(request.deal_id, lambda trial: trial.ended) as trial:
             trial.opening = opening(request, trial.deal)
             return wire.SubmitOpeningResponse()
 
-    def play(self, deal: CuratorDeal, seconds: float) -> CuratorOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = self.played(deal, seconds)
+    def outcome(self, trial: _CuratorTrial) -> CuratorOutcome:
+        """Say what came of a trial."""
         return CuratorOutcome(given(trial.submitted), trial.commitment, given(trial.opening), given(trial.report))

@@ -17,14 +17,10 @@ from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise.sampling import ROUNDING_STEPS, committed_noise, step_for
 from compliance.records.people import Records
 from developer.curator.play import METRIC
-from fairwall.game.v1 import curator_service_pb2 as wire
 from fairwall.laws import cheating, goodness
 from fairwall.laws.calibration import laplace_law
-from fairwall.laws.commitment import Commitment, CommitmentError, commit, rows_of
+from fairwall.laws.commitment import Commitment, rows_of
 from sim.games.curator.deal import CuratorDeal
-
-ACCUSING = goodness.LEVEL / len(goodness.TESTS)
-"""Below which p-value one of the tests of a sample accuses: an honest one is accused in 5% of cases at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,22 +44,11 @@ class Opening:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the regulator found.
-
-    Attributes
-    ----------
-    opened : the numbers of the requests that it opened, from 0.
-    tests : p-values, by the test.
-    """
+    """What the regulator found, by the numbers of the requests that it opened, from 0, or p-values, by the test."""
 
     accused: bool
     opened: tuple[int, ...]
     tests: dict[str, float]
-
-    @property
-    def told(self) -> wire.Verdict:
-        """What of it the developer is told."""
-        return wire.VERDICT_ACCUSED if self.accused else wire.VERDICT_CLEAR
 
 
 def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, opening: Opening) -> Verdict:
@@ -73,27 +58,19 @@ def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, 
     opened = tuple(sorted(rng.choice(asked.requests, asked.openings, replace=False).tolist())) if asked.openings else ()
     if asked.sample:
         tests = goodness.p_values(deal.people[opening.sample], deal.others, rng)
-        return Verdict(min(tests.values()) < ACCUSING, opened, tests)
+        return Verdict(min(tests.values()) < goodness.CORRECTED, opened, tests)
     if asked.defence == "statistics":
         noise = answered.answers - exact_gaps(deal, answered)
         tests = {"noise": cheating.p_value(noise[list(opened)] / scale(deal))}
         return Verdict(tests["noise"] < cheating.LEVEL, opened, tests)
     if asked.defence == "commitment":
         assert commitment is not None, "nobody is admitted before there is one"
-        if not is_opened(deal, commitment, opening):
+        rows = rows_of(deal.compliance.labels)
+        if not commitment.is_opened(rows, opening.attributes.tolist(), opening.seed, opening.salt_key):
             return Verdict(True, opened, {})
-        recomputed = answers(deal, answered, opening.attributes, opening.seed, opened)
-        return Verdict(bool((recomputed != answered.answers[list(opened)]).any()), opened, {})
+        again = answers(deal, answered, opening.attributes, opening.seed, opened)
+        return Verdict(not np.array_equal(again, answered.answers[list(opened)]), opened, {})
     return Verdict(False, opened, {})
-
-
-def is_opened(deal: CuratorDeal, commitment: Commitment, opening: Opening) -> bool:
-    """Say whether an opening is that of a commitment, which is one to these rows."""
-    rows = rows_of(deal.compliance.labels)
-    try:
-        return commit(rows, opening.attributes.tolist(), opening.seed, opening.salt_key) == commitment
-    except CommitmentError:
-        return False
 
 
 def answers(

@@ -14,7 +14,7 @@ from fairwall.laws.decimals import part_of
 from sim.scenarios.scenario import ComplianceSection, Scenario, Section, TableSection, one_of
 
 PEOPLE_MAX = 20_000
-_FIXED = ("mechanism", "metric", "noise", "delta", "bounding", "reveal_max", "precision", "differencing")
+_FIXED = ComplianceSection(mechanism="laplace", metric=METRIC).model_dump(exclude={"epsilon"})
 
 
 class CuratorData(TableSection):
@@ -31,8 +31,7 @@ class CuratorSection(Section):
     cheat : what compliance does, see `compliance.games.curator`; "none" is honest.
     strength : how many noises it draws, how many rows it touches, or how many times less noise it adds.
     share : with what probability each request is cheated at.
-    defence : none; "statistics", by which noise is tested for its law; or "commitment", by which answers are
-        recomputed.
+    defence : "statistics", by which noise is tested for its law; "commitment", by which answers are recomputed; none.
     requests : how many models are asked about, each in a request of its own, for an equal part of the budget.
     openings : how many of the requests the regulator opens.
     minimum_group : how many people each group has at least, which noise counts on.
@@ -75,10 +74,9 @@ class CuratorScenario(Scenario):
     def problems(self) -> Iterator[str]:
         """Find what no single key shows."""
         asked, rules = self.curator, self.compliance
-        fixed = ComplianceSection(mechanism="laplace", metric=METRIC)
-        for key in _FIXED:
-            if getattr(rules, key) != getattr(fixed, key):
-                yield f"compliance.{key}: must be {getattr(fixed, key)!r} in the game of the curator"
+        for key, value in _FIXED.items():
+            if getattr(rules, key) != value:
+                yield f"compliance.{key}: must be {value!r} in the game of the curator"
         if rules.epsilon is None or math.isinf(rules.epsilon):
             yield "compliance.epsilon: must be a number: without noise there is none to choose"
         if asked.openings > asked.requests:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import grpc
+from grpc import ServicerContext
 
 from developer.disclosure.belief import MODES, Belief
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure
@@ -35,7 +35,7 @@ class _DisclosureTrial(Trial):
 def _disclosure_deal(trial: _DisclosureTrial) -> tuple[disclosure.DisclosureDeal, Arrays]:
     deal, known = trial.deal, trial.deal.known
     told: dict[str, Any] = {} if known.takes_part is None else {"takes_part": known.takes_part}
-    message = disclosure.DisclosureDeal(
+    return disclosure.DisclosureDeal(
         mode=_NUMBERS[known.mode],
         terms=study_terms_of(deal.study),
         cell=deal.cell,
@@ -43,11 +43,10 @@ def _disclosure_deal(trial: _DisclosureTrial) -> tuple[disclosure.DisclosureDeal
         others_yes=known.others_yes,
         rate=known.rate,
         **told,
-    )
-    return message, {}
+    ), {}
 
 
-class DisclosureDealer(TableDealer[_DisclosureTrial], DisclosureServiceServicer):
+class DisclosureDealer(TableDealer[_DisclosureTrial, DisclosureDeal, DisclosureOutcome], DisclosureServiceServicer):
     """Serves DisclosureService, and plays one deal at a time."""
 
     kind, serve = _DisclosureTrial, staticmethod(add_DisclosureServiceServicer_to_server)
@@ -55,7 +54,7 @@ class DisclosureDealer(TableDealer[_DisclosureTrial], DisclosureServiceServicer)
     TakeDisclosureDeal = deals(disclosure.TakeDisclosureDealResponse, _disclosure_deal, lambda trial: trial.served)
 
     def SubmitPosterior(
-        self, request: disclosure.SubmitPosteriorRequest, context: grpc.ServicerContext
+        self, request: disclosure.SubmitPosteriorRequest, context: ServicerContext
     ) -> disclosure.SubmitPosteriorResponse:
         """Take what the developer believes."""
         with self.turn(request.deal_id, lambda trial: trial.served) as trial:
@@ -67,7 +66,6 @@ class DisclosureDealer(TableDealer[_DisclosureTrial], DisclosureServiceServicer)
             trial.submitted = belief
             return disclosure.SubmitPosteriorResponse()
 
-    def play(self, deal: DisclosureDeal, seconds: float) -> DisclosureOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = self.played(deal, seconds)
+    def outcome(self, trial: _DisclosureTrial) -> DisclosureOutcome:
+        """Say what came of a trial."""
         return DisclosureOutcome(given(trial.submitted), given(trial.report))

@@ -51,15 +51,7 @@ class GroupsDeal:
 
 
 def deal(cell: Cell[GroupsScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> GroupsDeal:
-    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
-
-    Raises
-    ------
-    DealError
-        If a table has too few people, too many groups, or one alone was drawn.
-    DataError
-        If a table or a column is not there.
-    """
+    """Draw the cards of one trial, as `Game` says."""
     scenario, asked = cell.scenario, cell.scenario.groups
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng([*party_seed(secret, seed, "referee")])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import grpc
 import numpy as np
+from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import group_game_service_pb2 as wire
@@ -33,27 +33,24 @@ class _GroupsTrial(Trial):
 
 def _group_deal(trial: _GroupsTrial) -> tuple[wire.GroupDeal, Arrays]:
     deal, asked = trial.deal, trial.deal.scenario.groups
-    told = wire.GroupDeal(
+    return wire.GroupDeal(
         seed=deal.seed,
         shares=deal.shares,
         epsilon=asked.epsilon,
         batches=asked.batches,
         models=asked.models,
         strategy=asked.strategy,
-    )
-    return told, {}
+    ), {}
 
 
-class GroupsDealer(TableDealer[_GroupsTrial], GroupGameServiceServicer):
+class GroupsDealer(TableDealer[_GroupsTrial, GroupsDeal, GroupsOutcome], GroupGameServiceServicer):
     """Serves GroupGameService, and plays one deal at a time."""
 
     kind, serve = _GroupsTrial, staticmethod(add_GroupGameServiceServicer_to_server)
 
     TakeGroupDeal = deals(wire.TakeGroupDealResponse, _group_deal, lambda trial: trial.served)
 
-    def SubmitGroups(
-        self, request: wire.SubmitGroupsRequest, context: grpc.ServicerContext
-    ) -> wire.SubmitGroupsResponse:
+    def SubmitGroups(self, request: wire.SubmitGroupsRequest, context: ServicerContext) -> wire.SubmitGroupsResponse:
         """Take the developer's guess."""
         with self.turn(request.deal_id, lambda trial: trial.served) as trial:
             guess = take_array(request.guess, trial.deal.cells.shape, np.uint8)
@@ -62,7 +59,6 @@ class GroupsDealer(TableDealer[_GroupsTrial], GroupGameServiceServicer):
             trial.submitted = guess
             return wire.SubmitGroupsResponse()
 
-    def play(self, deal: GroupsDeal, seconds: float) -> GroupsOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = self.played(deal, seconds)
+    def outcome(self, trial: _GroupsTrial) -> GroupsOutcome:
+        """Say what came of a trial."""
         return GroupsOutcome(given(trial.submitted), given(trial.report))

@@ -78,16 +78,9 @@ class InferenceDeal:
 
 
 def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> InferenceDeal:
-    """Draw the cards of one trial, a function of the cell's scenario, ``seed + trial`` and the secret alone.
+    """Draw the cards of one trial, as `Game` says.
 
     The split and the bits do not depend on the defence: cells of a sweep are played on the same ones.
-
-    Raises
-    ------
-    DealError
-        If a part of the table would have no rows, or miss a label or a group.
-    DataError
-        If the table cannot be loaded.
     """
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial

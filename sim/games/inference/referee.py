@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import grpc
 import numpy as np
+from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import inference_service_pb2 as inference
@@ -108,7 +108,7 @@ def _scores(message: array_pb2.Array, shape: tuple[int, int]) -> NDArray[np.floa
     return scores
 
 
-class InferenceDealer(TableDealer[_InferenceTrial], InferenceServiceServicer):
+class InferenceDealer(TableDealer[_InferenceTrial, InferenceDeal, InferenceOutcome], InferenceServiceServicer):
     """Serves InferenceService, and plays one deal at a time; compliance's cards are another referee's to deal."""
 
     kind, serve = _InferenceTrial, staticmethod(add_InferenceServiceServicer_to_server)
@@ -117,7 +117,7 @@ class InferenceDealer(TableDealer[_InferenceTrial], InferenceServiceServicer):
     TakeAttackDeal = deals(inference.TakeAttackDealResponse, _attack_deal, lambda trial: trial.models is not None)
 
     def SubmitModels(
-        self, request: inference.SubmitModelsRequest, context: grpc.ServicerContext
+        self, request: inference.SubmitModelsRequest, context: ServicerContext
     ) -> inference.SubmitModelsResponse:
         """Take what the developer's models predict; from now on they answer the adversary."""
         # The adversary is told lambda and asks these models: they may be sent again, but not changed.
@@ -138,7 +138,7 @@ class InferenceDealer(TableDealer[_InferenceTrial], InferenceServiceServicer):
             return inference.SubmitModelsResponse()
 
     def SubmitGuesses(
-        self, request: inference.SubmitGuessesRequest, context: grpc.ServicerContext
+        self, request: inference.SubmitGuessesRequest, context: ServicerContext
     ) -> inference.SubmitGuessesResponse:
         """Take the adversary's guesses."""
         with self.turn(request.deal_id, lambda trial: trial.models is not None) as trial:
@@ -150,9 +150,8 @@ class InferenceDealer(TableDealer[_InferenceTrial], InferenceServiceServicer):
             trial.guesses = guesses
             return inference.SubmitGuessesResponse()
 
-    def play(self, deal: InferenceDeal, seconds: float) -> InferenceOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = self.played(deal, seconds)
+    def outcome(self, trial: _InferenceTrial) -> InferenceOutcome:
+        """Say what came of a trial."""
         models = given(trial.models)
         if trial.report is not None:
             check_queries(models.queries, trial.report)

@@ -45,7 +45,7 @@ def from_messages(
 ) -> tuple[OverfitDeal, OverfitOutcome]:
     """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
     request = submission_of(trial, "SubmitPatches")
-    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: {"protected": dealt.compliance.protected})
+    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.compliance.tested)
     key = submission_of(trial, "SubmitSealed").key if cell.scenario.committed else b""
     favours = bits_of(request.favours) if request.HasField("favours") else None
     return dealt, OverfitOutcome(Patches(tuple(request.patches), request.enough, favours), key, report_of(trial))

@@ -62,15 +62,7 @@ class ReleaseDeal:
 
 
 def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> ReleaseDeal:
-    """Draw the cards of one trial.
-
-    Raises
-    ------
-    DataError
-        If the table cannot be loaded, or split so.
-    LocalPrivacyError
-        If epsilon cannot be.
-    """
+    """Draw the cards of one trial, as `Game` says; LocalPrivacyError if epsilon cannot be."""
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
     number = seed if secret == WRITTEN_DOWN else int.from_bytes(party_seed(secret, seed, "referee")[:4], "big")

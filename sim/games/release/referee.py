@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import grpc
 import numpy as np
+from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import release_game_service_pb2 as release
@@ -46,17 +46,16 @@ def _release_deal(trial: _ReleaseTrial) -> tuple[release.ReleaseDeal, Arrays]:
     deal, scenario, boosting = trial.deal, trial.deal.scenario, trial.deal.boosting
     constant = deal.release.protocol == CONSTANT
     without = release.TRAINING_INPUT_CONSTANT if constant else release.TRAINING_INPUT_DROPPED
-    told = release.ReleaseDeal(
+    return release.ReleaseDeal(
         input=release.TRAINING_INPUT_RELEASED if deal.releases else without,
         terms=terms_of(deal.release),
         boosting=release.Boosting(seed=deal.seed, depth=boosting.depth, rate=boosting.rate, trees=boosting.trees),
         metrics=[number_of(metric) for metric in scenario.metrics],
         audit_epsilon=scenario.epsilon / len(scenario.metrics),
-    )
-    return told, {"features": deal.features, "labels": deal.labels}
+    ), {"features": deal.features, "labels": deal.labels}
 
 
-class ReleaseDealer(TableDealer[_ReleaseTrial], ReleaseGameServiceServicer):
+class ReleaseDealer(TableDealer[_ReleaseTrial, ReleaseDeal, ReleaseOutcome], ReleaseGameServiceServicer):
     """Serves ReleaseGameService, and plays one deal at a time."""
 
     kind, serve = _ReleaseTrial, staticmethod(add_ReleaseGameServiceServicer_to_server)
@@ -64,7 +63,7 @@ class ReleaseDealer(TableDealer[_ReleaseTrial], ReleaseGameServiceServicer):
     TakeReleaseDeal = deals(release.TakeReleaseDealResponse, _release_deal, lambda trial: trial.served)
 
     def SubmitBeliefs(
-        self, request: release.SubmitBeliefsRequest, context: grpc.ServicerContext
+        self, request: release.SubmitBeliefsRequest, context: ServicerContext
     ) -> release.SubmitBeliefsResponse:
         """Take what the developer believes."""
         with self.turn(request.deal_id, lambda trial: trial.served) as trial:
@@ -80,9 +79,8 @@ class ReleaseDealer(TableDealer[_ReleaseTrial], ReleaseGameServiceServicer):
             )
             return release.SubmitBeliefsResponse()
 
-    def play(self, deal: ReleaseDeal, seconds: float) -> ReleaseOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = self.played(deal, seconds)
+    def outcome(self, trial: _ReleaseTrial) -> ReleaseOutcome:
+        """Say what came of a trial."""
         beliefs, report = given(trial.submitted), given(trial.report)
         check_queries(beliefs.queries, report)
         if (len(report.utilities), len(report.group_rates)) != (len(UTILITIES), 2 * len(RATED)):

@@ -87,15 +87,7 @@ class RevealDeal:
 
 
 def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> RevealDeal:
-    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
-
-    Raises
-    ------
-    DealError
-        If the table has too few rows.
-    DataError
-        If the table cannot be loaded.
-    """
+    """Draw the cards of one trial, as `Game` says."""
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import grpc
 import numpy as np
+from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import reveal_service_pb2 as game
@@ -117,7 +117,7 @@ def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
     return values
 
 
-class RevealDealer(TableDealer[_RevealTrial], RevealServiceServicer):
+class RevealDealer(TableDealer[_RevealTrial, RevealDeal, RevealOutcome], RevealServiceServicer):
     """Serves RevealService, and plays one deal at a time."""
 
     kind, serve = _RevealTrial, staticmethod(add_RevealServiceServicer_to_server)
@@ -136,7 +136,7 @@ class RevealDealer(TableDealer[_RevealTrial], RevealServiceServicer):
     def GetTrainingTable(
         self,
         request: game.GetTrainingTableRequest,
-        context: grpc.ServicerContext,
+        context: ServicerContext,
     ) -> Iterator[game.GetTrainingTableResponse]:
         """Give the developer the table that its base model is trained on."""
         response = game.GetTrainingTableResponse
@@ -148,9 +148,7 @@ class RevealDealer(TableDealer[_RevealTrial], RevealServiceServicer):
         yield response(table=game.TrainingTable(**announced(arrays)))
         yield from in_chunks(response, arrays)
 
-    def SubmitReveal(
-        self, request: game.SubmitRevealRequest, context: grpc.ServicerContext
-    ) -> game.SubmitRevealResponse:
+    def SubmitReveal(self, request: game.SubmitRevealRequest, context: ServicerContext) -> game.SubmitRevealResponse:
         """Take the developer's guess."""
         with self.turn(request.deal_id, lambda trial: trial.served and trial.request in (None, request)) as trial:
             people = len(trial.deal.compliance.labels)
@@ -180,9 +178,7 @@ class RevealDealer(TableDealer[_RevealTrial], RevealServiceServicer):
             trial.request = request
             return game.SubmitRevealResponse()
 
-    def ReleaseModel(
-        self, request: game.ReleaseModelRequest, context: grpc.ServicerContext
-    ) -> game.ReleaseModelResponse:
+    def ReleaseModel(self, request: game.ReleaseModelRequest, context: ServicerContext) -> game.ReleaseModelResponse:
         """Let the adversary at the developer's model."""
         with self.turn(request.deal_id, lambda trial: None not in (trial.deal.adversary, trial.submitted)) as trial:
             trial.released = True
@@ -191,7 +187,7 @@ class RevealDealer(TableDealer[_RevealTrial], RevealServiceServicer):
     def SubmitLossTest(
         self,
         request: game.SubmitLossTestRequest,
-        context: grpc.ServicerContext,
+        context: ServicerContext,
     ) -> game.SubmitLossTestResponse:
         """Take the adversary's loss test."""
         shares = (request.accuracy_advantaged, request.accuracy_disadvantaged)
@@ -206,7 +202,10 @@ class RevealDealer(TableDealer[_RevealTrial], RevealServiceServicer):
         training = deal.developer.training
         with self.table.changing():
             self._training = {training.digest: training} if training is not None else {}
-        trial = self.played(deal, seconds)
+        return super().play(deal, seconds)
+
+    def outcome(self, trial: _RevealTrial) -> RevealOutcome:
+        """Say what came of a trial."""
         guess, report = given(trial.submitted), given(trial.report)
         check_queries(guess.size_queries + guess.queries, report)
         check_size_queries(guess.size_queries, report)

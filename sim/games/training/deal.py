@@ -89,17 +89,7 @@ class TrainingDeal:
 
 
 def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> TrainingDeal:
-    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
-
-    Raises
-    ------
-    DealError
-        If the table has too few rows, a part of it would miss a label or a group, or a practice's library is missing.
-    DataError
-        If the table cannot be loaded.
-    UserError
-        If PyTorch is not installed, and a network is to be trained.
-    """
+    """Draw the cards of one trial, as `Game` says; UserError if a network is to be trained without PyTorch."""
     scenario = cell.scenario
     seed, asked = scenario.scenario.seed + trial, scenario.training
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import grpc
 import numpy as np
+from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from developer.training.play import RATES, Submission
@@ -95,7 +95,7 @@ def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submissi
     return submission_of(request)
 
 
-class TrainingDealer(TableDealer[_TrainingTrial], TrainingServiceServicer):
+class TrainingDealer(TableDealer[_TrainingTrial, TrainingDeal, TrainingOutcome], TrainingServiceServicer):
     """Serves TrainingService, and plays one deal at a time."""
 
     kind, serve = _TrainingTrial, staticmethod(add_TrainingServiceServicer_to_server)
@@ -104,7 +104,7 @@ class TrainingDealer(TableDealer[_TrainingTrial], TrainingServiceServicer):
     TakeCanaryDeal = deals(training.TakeCanaryDealResponse, _canary_deal, lambda trial: trial.attackable)
 
     def SubmitModel(
-        self, request: training.SubmitModelRequest, context: grpc.ServicerContext
+        self, request: training.SubmitModelRequest, context: ServicerContext
     ) -> training.SubmitModelResponse:
         """Take what the developer's model decides and promises; from now on it answers the adversary."""
         # The adversary asks this model: it may be sent again, but not changed.
@@ -114,7 +114,7 @@ class TrainingDealer(TableDealer[_TrainingTrial], TrainingServiceServicer):
             return training.SubmitModelResponse()
 
     def SubmitCanaries(
-        self, request: training.SubmitCanariesRequest, context: grpc.ServicerContext
+        self, request: training.SubmitCanariesRequest, context: ServicerContext
     ) -> training.SubmitCanariesResponse:
         """Take the adversary's guesses."""
         with self.turn(request.deal_id, lambda trial: trial.attackable) as trial:
@@ -126,7 +126,6 @@ class TrainingDealer(TableDealer[_TrainingTrial], TrainingServiceServicer):
             trial.guesses = guesses
             return training.SubmitCanariesResponse()
 
-    def play(self, deal: TrainingDeal, seconds: float) -> TrainingOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = self.played(deal, seconds)
+    def outcome(self, trial: _TrainingTrial) -> TrainingOutcome:
+        """Say what came of a trial."""
         return TrainingOutcome(given(trial.model), trial.guesses, trial.report)

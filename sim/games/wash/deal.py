@@ -63,15 +63,7 @@ class WashDeal:
 
 
 def deal(cell: Cell[WashScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> WashDeal:
-    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
-
-    Raises
-    ------
-    DealError
-        If the table has too few rows, or one group or one label alone was drawn.
-    DataError
-        If the table cannot be loaded.
-    """
+    """Draw the cards of one trial, as `Game` says."""
     scenario, data = cell.scenario, cell.scenario.data
     seed = scenario.scenario.seed + trial
     table, known, rest = _split(data)

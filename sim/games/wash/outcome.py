@@ -38,6 +38,6 @@ def from_messages(
 ) -> tuple[WashDeal, WashOutcome]:
     """Find in a trial's messages what came of it; the deal is drawn again. NotRecorded where something is missing."""
     told, request = submission_of(trial, "SubmitVerdict"), submission_of(trial, "SubmitWash")
-    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: {"protected": dealt.compliance.protected})
+    dealt = drawn_again(deal, cell, number, trial, secret, lambda dealt: dealt.compliance.tested)
     verdict = Verdict(told.contradictions, told.broken, told.accused)
     return dealt, WashOutcome.of(request, verdict, report_of(trial))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import grpc
 import numpy as np
+from grpc import ServicerContext
 from numpy.typing import NDArray
 
 from compliance.games.wash import Verdict
@@ -92,7 +92,7 @@ def _sighting_deal(trial: _WashTrial) -> tuple[wire.SightingDeal, Arrays]:
     return told, {"seen": np.empty(0, np.uint8) if trial.seen is None else trial.seen}
 
 
-class WashDealer(TableDealer[_WashTrial], WashServiceServicer):
+class WashDealer(TableDealer[_WashTrial, WashDeal, WashOutcome], WashServiceServicer):
     """Serves WashService, and plays one deal at a time."""
 
     kind, serve = _WashTrial, staticmethod(add_WashServiceServicer_to_server)
@@ -105,7 +105,7 @@ class WashDealer(TableDealer[_WashTrial], WashServiceServicer):
     # What the parties submit. Names are the protocol's.
 
     def SubmitCommitment(
-        self, request: wire.SubmitCommitmentRequest, context: grpc.ServicerContext
+        self, request: wire.SubmitCommitmentRequest, context: ServicerContext
     ) -> wire.SubmitCommitmentResponse:
         """Take the developer's commitment; from now on customers ask."""
         with self.turn(request.deal_id, lambda trial: trial.served) as trial:
@@ -117,7 +117,7 @@ class WashDealer(TableDealer[_WashTrial], WashServiceServicer):
             return wire.SubmitCommitmentResponse()
 
     def SubmitSighting(
-        self, request: wire.SubmitSightingRequest, context: grpc.ServicerContext
+        self, request: wire.SubmitSightingRequest, context: ServicerContext
     ) -> wire.SubmitSightingResponse:
         """Take what the customer saw."""
         with self.turn(request.deal_id, lambda trial: trial.asked) as trial:
@@ -127,7 +127,7 @@ class WashDealer(TableDealer[_WashTrial], WashServiceServicer):
             trial.seen = seen
             return wire.SubmitSightingResponse()
 
-    def SubmitWash(self, request: wire.SubmitWashRequest, context: grpc.ServicerContext) -> wire.SubmitWashResponse:
+    def SubmitWash(self, request: wire.SubmitWashRequest, context: ServicerContext) -> wire.SubmitWashResponse:
         """Take what the developer did."""
         with self.turn(request.deal_id, lambda trial: trial.checked) as trial:
             people = (len(trial.deal.features),)
@@ -140,9 +140,7 @@ class WashDealer(TableDealer[_WashTrial], WashServiceServicer):
             trial.submitted = request
             return wire.SubmitWashResponse()
 
-    def SubmitVerdict(
-        self, request: wire.SubmitVerdictRequest, context: grpc.ServicerContext
-    ) -> wire.SubmitVerdictResponse:
+    def SubmitVerdict(self, request: wire.SubmitVerdictRequest, context: ServicerContext) -> wire.SubmitVerdictResponse:
         """Take compliance's verdict."""
         with self.turn(request.deal_id, lambda trial: trial.ended) as trial:
             if request.contradictions > len(trial.deal.checked):
@@ -150,7 +148,6 @@ class WashDealer(TableDealer[_WashTrial], WashServiceServicer):
             trial.verdict = Verdict(request.contradictions, request.broken, request.accused)
             return wire.SubmitVerdictResponse()
 
-    def play(self, deal: WashDeal, seconds: float) -> WashOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = self.played(deal, seconds)
+    def outcome(self, trial: _WashTrial) -> WashOutcome:
+        """Say what came of a trial."""
         return WashOutcome.of(given(trial.submitted), given(trial.verdict), given(trial.report))

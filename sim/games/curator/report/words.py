@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fairwall.laws.cheating import LEVEL
 from fairwall.laws.goodness import TESTS
@@ -10,7 +10,6 @@ from sim.games.curator.report.columns import accused_of, shift_of, tables, won_o
 from sim.games.curator.scenario import CuratorScenario
 from sim.games.game import Line
 from sim.report.cells import Swept, best_of_each
-from sim.report.columns import Sheet
 from sim.report.dot_plot import Panel, Row, dot_plot
 from sim.report.drawing import Figure
 from sim.report.estimates import INTERVALS, Estimate
@@ -73,29 +72,22 @@ def page(sweep: Sweep[CuratorScenario], lines: Sequence[Line], summary: Sequence
                 "Trials a cell": lambda one: one.scenario.trials,
             },
         ),
-        sections=sections(told, _figures(told)),
+        sections=sections(told, {one.name: [_FIGURES[one.name](one.swept, one.rows)] for one in told}),
         assumptions=_ASSUMPTIONS,
     )
 
 
-def _figures(tables: Sequence[Sheet[Line]]) -> Mapping[str, list[Figure]]:
-    """Draw what a run's tables show: figures by the section that they stand in."""
-    of_each = {"answers": _of_answers, "sample": _of_sample}
-    return {table.name: [of_each[table.name](table.swept, table.rows)] for table in tables}
-
-
 def _of_answers(swept: Swept, cells: Sequence[Line]) -> Figure:
-    def panel(title: str, measured: Callable[[Line], Estimate], law: str, level: float | None) -> Panel:
-        names = [swept.name(cell) or "the run" for cell in cells]
-        found: list[Row] = [(name, measured(cell)) for name, cell in zip(names, cells, strict=True)]
-        laws = [None if cell[law] is None else Estimate(cell[law]) for cell in cells]
-        return Panel(title, {"measured": found, "by the law": list(zip(names, laws, strict=True))}, level=level)
+    def rows(of: Callable[[Line], Estimate | None]) -> list[Row]:
+        return [(swept.name(cell) or "the run", of(cell)) for cell in cells]
 
-    panels = [
-        panel("mean shift, in scales of the noise", shift_of, "shift_law", 0.0),
-        panel("share accused", accused_of, "caught_law", None),
-    ]
-    return dot_plot("cheats", "What a cheat gains, and how often it is found", _ANSWERS, panels)
+    def panel(title: str, measured: Callable[[Line], Estimate], law: str, level: float | None = None) -> Panel:
+        laws = rows(lambda cell: None if cell[law] is None else Estimate(cell[law]))
+        return Panel(title, {"measured": rows(measured), "by the law": laws}, level=level)
+
+    shift = panel("mean shift, in scales of the noise", shift_of, "shift_law", 0.0)
+    accused = panel("share accused", accused_of, "caught_law")
+    return dot_plot("cheats", "What a cheat gains, and how often it is found", _ANSWERS, [shift, accused])
 
 
 def _of_sample(swept: Swept, cells: Sequence[Line]) -> Figure:
@@ -105,6 +97,8 @@ def _of_sample(swept: Swept, cells: Sequence[Line]) -> Figure:
     }
     return dot_plot("tests", "Which tests flag a sample", _SAMPLE, [Panel("share flagged", series, level=0.05)])
 
+
+_FIGURES = {"answers": _of_answers, "sample": _of_sample}
 
 _DONE = {
     "none": "Honest",
@@ -155,8 +149,6 @@ def _played(lines: Sequence[Line]) -> str:
 
 
 def _findings(summary: Sequence[Line]) -> Iterator[str]:
-    if not summary:
-        return
     honest = [cell for cell in summary if cell["cheat"] == "none" and cell["defence"] != "none"]
     if honest:
         accused, trials = (sum(cell[key] for cell in honest) for key in ("accused", "trials"))
