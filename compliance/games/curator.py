@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from compliance.answers.accounts import Accounts
 from compliance.answers.audits import Case, game_case
 from compliance.games.audits import report_of
-from compliance.games.picked_sample import picked
+from compliance.games.picked_sample import nearest, picked
 from compliance.games.trial import Around, Cards, OpenTrial, seed_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms.laplace import LaplaceMechanism
@@ -189,7 +189,11 @@ def open_curator(deal: game.ComplianceDeal, cards: Cards) -> Curator:
         audits.queries_max,
         seed,
     )
-    sample = picked(records, dealt.sample, dealt.passes if dealt.cheat == PICKED else None, own)
+    pick = partial(picked, records, dealt.sample, dealt.passes if dealt.cheat == PICKED else None, own)
+    if "features" in cards:
+        sample = nearest(pick, np.column_stack([cards["features"], labels, protected]), int(dealt.strength))
+    else:
+        sample = pick()
     return Curator(
         replace(case, noise_of=lambda asked: committed_noise(seed, asked.request_id)),
         seed,

@@ -66,7 +66,7 @@ TOY = (
 "curator.sample" = [0]
 [[sweep]]
 "curator.cheat" = ["picked"]
-"curator.strength" = [1]
+"curator.strength" = [5]
 "curator.defence" = ["none"]
 "curator.openings" = [0]
 "curator.requests" = [0]

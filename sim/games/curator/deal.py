@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from compliance.games.curator import PICKED
 from fairwall.tables.people import LeftOut
 from sim.datasets import Rows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
@@ -61,6 +62,7 @@ def deal(cell: Cell[CuratorScenario], trial: int, deal_id: str, secret: bytes = 
             table.labels[people],
             table.protected[people],
             party_seed(secret, seed, "compliance"),
+            table.encoded[people] if asked.cheat == PICKED and asked.strength > 1 else None,
             curator=cheats,
         ),
         people=_numbers(table, people if asked.sample else others),

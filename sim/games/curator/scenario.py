@@ -29,7 +29,7 @@ class CuratorSection(Section):
     Attributes
     ----------
     cheat : what compliance does, see `compliance.games.curator`; "none" is honest.
-    strength : how many noises it draws, how many rows it touches, or how many times less noise it adds.
+    strength : how many noises or samples it draws, how many rows it touches, or how many times less noise it adds.
     share : with what probability each request is cheated at.
     defence : "statistics", by which noise is tested for its law; "commitment", by which answers are recomputed; none.
     requests : how many models are asked about, each in a request of its own, for an equal part of the budget.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.games.picked_sample import cells
+from compliance.games.picked_sample import cells, nearest
 from fairwall.laws import cheating
 from sim.games import lay_out
 from sim.games.curator.regulator import answers, exact_gaps, judge, scale
@@ -44,6 +44,35 @@ def test_the_picked_sample_is_the_nearest_that_passes(there: Sequence[int], pass
     )
     with pytest.raises(ValueError, match="no sample of so many rows passes"):
         cells(np.array([40, 0, 0, 60]), rows, passes)
+
+
+def test_of_several_picked_samples_the_nearest_to_all_rows_is_shown() -> None:
+    """By the energy distance, as its definition has it: the mean distance between two laws less those within each."""
+    rng = np.random.default_rng(5)
+    rows = np.column_stack([rng.normal(size=(60, 3)), np.ones(60), rng.integers(2, size=60)])
+    drawn = [rng.choice(60, 12, replace=False).astype(float) for _ in range(20)]
+    scaled = (rows / np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1))[:, [0, 1, 2, 4]]
+    apart = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
+
+    def distance(sample: Any) -> float:
+        own = sample.astype(int)
+        return 2 * apart[own].mean() - apart[np.ix_(own, own)].mean() - apart.mean()
+
+    left = iter(drawn)
+    assert nearest(lambda: next(left), rows, 20).tolist() == min(drawn, key=distance).tolist()
+    assert distance(min(drawn, key=distance)) < np.median([distance(one) for one in drawn]) / 1.2
+
+
+def test_the_nearest_of_several_has_the_gap_that_passes_and_larger_p_values() -> None:
+    def shown(strength: int) -> list[dict[str, Any]]:
+        cell = cell_of(people=400, cheat="picked", strength=strength, requests=0, sample=60, passes=0.1)
+        return [played(cell, trial).line for trial in range(4)]
+
+    alone, nearest_of_30 = shown(1), shown(30)
+    for one, best in zip(alone, nearest_of_30, strict=True):
+        assert one["gap_shown"] == best["gap_shown"] <= 0.1, "the same counts of each group and label"
+    mean, best = (np.mean([line["tests"]["energy"] for line in lines]) for lines in (alone, nearest_of_30))
+    assert best > mean + 0.1
 
 
 @pytest.mark.parametrize("cheat", CHEATS)
