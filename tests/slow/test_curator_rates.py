@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fairwall.laws import cheating
+from sim.games import read
 from tests.curator import cell_of, played
 
 pytestmark = pytest.mark.slow
@@ -41,6 +42,20 @@ def test_a_cheat_is_found_whenever_an_affected_request_is_opened_and_as_often_as
 def test_1000_of_1000_openings_of_an_affected_request_accuse(cheat: str) -> None:
     cell = cell_of(cheat=cheat, strength=4, defence="commitment", requests=1, openings=1)
     assert sum(played(cell, trial).line["accused"] for trial in range(TRIALS)) == TRIALS
+
+
+@pytest.mark.parametrize(
+    ("cheat", "strength", "trials", "least", "most"),
+    [("none", 1, TRIALS, 0.008, 0.032), ("picked", 1, TRIALS, 0.008, 0.036), ("picked", 20, 100, 0.0, 0.01)],
+    ids=["honest", "picked", "the nearest of 20"],
+)
+def test_three_of_five_tests_flag_a_sample_as_often_as_the_page_says(
+    cheat: str, strength: int, trials: int, least: float, most: float
+) -> None:
+    asked = [f"curator.cheat={cheat}", f"curator.strength={strength}", "curator.sample=500"]
+    (cell,) = read("curator-sample", asked).cells
+    flags = np.array([played(cell, trial).line["flags"] for trial in range(trials)])
+    assert least <= (flags >= 3).mean() <= most
 
 
 @pytest.mark.parametrize("defence", ["statistics", "commitment"])
