@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from developer.overfit.patches import hints
 from developer.reveal.logistic import fit
 from fairwall.tables.people import LeftOut
-from sim import datasets
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.overfit.scenario import OverfitScenario
+from sim.games.people import DRAWS_MAX, drawn, load
 from sim.scenarios.sweep import Cell
-
-_DRAWS_MAX = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +82,7 @@ class OverfitDeal:
 
 
 def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> OverfitDeal:
-    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
-
-    Raises
-    ------
-    DealError
-        If the table has too few rows, or audited rows all of one group.
-    DataError
-        If the table cannot be loaded.
-    """
+    """Draw the cards of one trial, as `Game` says."""
     scenario, data, asked = cell.scenario, cell.scenario.data, cell.scenario.overfit
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng([*party_seed(secret, seed, "referee")])
@@ -103,15 +93,17 @@ def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = 
             f"data.test_size: {samples} times {data.test_size} rows and a population wanted, {data.source} has {rows} "
             "that are not trained on"
         )
-    for _ in range(_DRAWS_MAX):
-        order = rng.permutation(rows)
-        drawn = order[: samples * data.test_size].reshape(samples, data.test_size)
-        population = order[samples * data.test_size :][: asked.population]
-        if all(0 < pool.protected[part].mean() < 1 for part in (*drawn, population)):
-            break
-    else:
-        raise DealError(f"data.test_size: one group was empty in each of {_DRAWS_MAX} draws; draw more")
-    shown = drawn[:-1] if samples > 2 else drawn[0]
+
+    def split(order: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        audited = order[: samples * data.test_size].reshape(samples, data.test_size)
+        return audited, order[samples * data.test_size :][: asked.population]
+
+    chosen, population = drawn(
+        lambda: split(rng.permutation(rows)),
+        lambda parts: all(0 < pool.protected[part].mean() < 1 for part in (*parts[0], parts[1])),
+        f"data.test_size: one group was empty in each of {DRAWS_MAX} draws; draw more",
+    )
+    shown = chosen[:-1] if samples > 2 else chosen[0]
     return OverfitDeal(
         deal_id=deal_id,
         scenario=scenario,
@@ -123,7 +115,7 @@ def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = 
         ),
         pool=pool,
         asked=shown,
-        audited=drawn[-1],
+        audited=chosen[-1],
         population=population,
         seed=party_seed(secret, seed, "developer"),
         referee=party_seed(secret, seed, "scores"),
@@ -134,7 +126,7 @@ def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = 
 def _load(
     source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...], train_share: float, public: int
 ) -> Pool:
-    table = datasets.load(source, drop=drop, include_protected=False, **dict(roles))
+    table = load(source, drop, roles)
     features, rows = table.features, len(table.labels)
     order = np.random.default_rng(0).permutation(rows)
     trained, rest = np.split(order, [math.floor(train_share * rows)])

@@ -13,6 +13,7 @@ from sim.games.overfit.deal import OverfitDeal
 from sim.games.overfit.outcome import OverfitOutcome
 from sim.games.overfit.scenario import OverfitScenario
 from sim.games.overfit.score import Patched, gap, shares, told
+from sim.games.summary import mean, sd
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
@@ -80,25 +81,18 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     ``sigma`` is the root mean square, ``nats`` the mean, ``bound`` what both allow ``from_answers`` in expectation.
     ``won`` counts trials; ``to_pass`` is the median number of patches, None where half of the trials passed with none.
     """
-    sigma, nats = float(np.sqrt(np.mean([line["sigma"] ** 2 for line in lines]))), _mean(lines, "nats")
+    sigma = float(np.sqrt(np.mean([line["sigma"] ** 2 for line in lines])))
+    nats = float(np.mean([line["nats"] for line in lines]))
     needed = float(np.median([np.inf if line["to_pass"] is None else line["to_pass"] for line in lines]))
     return {
         **swept,
         "trials": len(lines),
         **{key: lines[0][key] for key in ("n", "rows", "attack", "flips", "rounds", "mechanism", "epsilon")},
-        **{key: _mean(lines, key) for key in (*_MEANS, *_PARTS)},
-        **{f"{key}_sd": _sd(lines, key) for key in (*_MEANS, *_PARTS)},
+        **{key: mean(lines, key) for key in (*_MEANS, *_PARTS)},
+        **{f"{key}_sd": sd(lines, key) for key in (*_MEANS, *_PARTS)},
         "sigma": sigma,
         "nats": nats,
         "bound": bound(sigma, nats),
         "won": sum(line["won"] for line in lines),
         "to_pass": needed if np.isfinite(needed) else None,
     }
-
-
-def _mean(lines: Sequence[Line], key: str) -> float:
-    return float(np.mean([line[key] for line in lines]))
-
-
-def _sd(lines: Sequence[Line], key: str) -> float | None:
-    return float(np.std([line[key] for line in lines], ddof=1)) if len(lines) > 1 else None

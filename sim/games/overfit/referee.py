@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-import grpc
+from grpc import ServicerContext
 
 from fairwall.game.v1 import overfit_service_pb2 as wire
 from fairwall.game.v1.overfit_service_pb2_grpc import OverfitServiceServicer, add_OverfitServiceServicer_to_server
 from fairwall.learning.sealed import KEY_BYTES
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
-from sim.games.game import Watch
+from sim.games.dealer import TableDealer, deals
 from sim.games.overfit.deal import OverfitDeal
 from sim.games.overfit.outcome import OverfitOutcome, Patches
-from sim.games.referee import Arrays, announced, in_chunks
+from sim.games.referee import Arrays
 from sim.games.submissions import take_guess
-from sim.games.table import Table, Trial
+from sim.games.table import Trial, given
 
 
 @dataclass
@@ -35,64 +34,6 @@ class _OverfitTrial(Trial):
     @property
     def opened(self) -> bool:
         return self.served or not self.dealable
-
-
-@dataclass
-class OverfitDealer(OverfitServiceServicer):
-    """Serves OverfitService, and plays one deal at a time."""
-
-    table: Table = field(repr=False)
-
-    def register(self, server: grpc.Server, watch: Watch) -> None:
-        """Serve OverfitService."""
-        add_OverfitServiceServicer_to_server(watch(self), server)
-
-    def play(self, deal: OverfitDeal, seconds: float) -> OverfitOutcome:
-        """Play one deal to its end, as `Dealer` says."""
-        trial = _OverfitTrial(deal)
-        self.table.play(trial, seconds)
-        assert trial.submitted is not None, "a trial that ended has it"
-        assert trial.report is not None, "a trial that is over has compliance's report"
-        return OverfitOutcome(trial.submitted, trial.key, trial.report)
-
-    def TakeOverfitDeal(
-        self, request: wire.TakeOverfitDealRequest, context: grpc.ServicerContext
-    ) -> Iterator[wire.TakeOverfitDealResponse]:
-        """Deal to the developer: once compliance serves the trial, or before, where it is to commit itself."""
-        response = wire.TakeOverfitDealResponse
-        trial = self.table.take(_OverfitTrial, request.after_deal_id, lambda trial: trial.opened)
-        if not isinstance(trial, _OverfitTrial):
-            yield response(turn=trial)
-            return
-        arrays = _arrays(trial.deal)
-        yield response(deal=_developer_deal(trial.deal, arrays))
-        yield from in_chunks(response, arrays)
-
-    def SubmitSealed(
-        self, request: wire.SubmitSealedRequest, context: grpc.ServicerContext
-    ) -> wire.SubmitSealedResponse:
-        """Take the key of the sealed models; compliance is dealt it with the rows, and another one is refused."""
-        with self.table.changing():
-            trial = self.table.playing(_OverfitTrial, request.deal_id)
-            if len(request.key) != KEY_BYTES:
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            if not trial.deal.scenario.committed or (trial.key or request.key) != request.key:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            if not trial.key:
-                trial.key = request.key
-                trial.deal = replace(trial.deal, compliance=replace(trial.deal.compliance, sealed=request.key))
-        return wire.SubmitSealedResponse(served=self.table.wait(lambda: trial.served))
-
-    def SubmitPatches(
-        self, request: wire.SubmitPatchesRequest, context: grpc.ServicerContext
-    ) -> wire.SubmitPatchesResponse:
-        """Take the developer's patches."""
-        with self.table.changing():
-            trial = self.table.playing(_OverfitTrial, request.deal_id)
-            if not trial.served:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            trial.submitted = _patches(request, trial.deal)
-            return wire.SubmitPatchesResponse()
 
 
 def _patches(request: wire.SubmitPatchesRequest, deal: OverfitDeal) -> Patches:
@@ -118,10 +59,9 @@ def _arrays(deal: OverfitDeal) -> Arrays:
     return arrays
 
 
-def _developer_deal(deal: OverfitDeal, arrays: Arrays) -> wire.OverfitDeal:
-    scenario, asked = deal.scenario, deal.scenario.overfit
+def _overfit_deal(trial: _OverfitTrial) -> tuple[wire.OverfitDeal, Arrays]:
+    deal, scenario, asked = trial.deal, trial.deal.scenario, trial.deal.scenario.overfit
     return wire.OverfitDeal(
-        deal_id=deal.deal_id,
         seed=deal.seed,
         attack=asked.attack,
         flips=asked.flips,
@@ -131,5 +71,35 @@ def _developer_deal(deal: OverfitDeal, arrays: Arrays) -> wire.OverfitDeal:
         batch_delta=scenario.batch_delta,
         share=deal.pool.share,
         rounds=asked.rounds if asked.rounds > 1 else None,
-        **announced(arrays),
-    )
+    ), _arrays(deal)
+
+
+class OverfitDealer(TableDealer[_OverfitTrial, OverfitDeal, OverfitOutcome], OverfitServiceServicer):
+    """Serves OverfitService, and plays one deal at a time."""
+
+    kind, serve = _OverfitTrial, staticmethod(add_OverfitServiceServicer_to_server)
+
+    # Once compliance serves the trial, or before, where the developer is to commit itself.
+    TakeOverfitDeal = deals(wire.TakeOverfitDealResponse, _overfit_deal, lambda trial: trial.opened)
+
+    def SubmitSealed(self, request: wire.SubmitSealedRequest, context: ServicerContext) -> wire.SubmitSealedResponse:
+        """Take the key of the sealed models; compliance is dealt it with the rows, and another one is refused."""
+        with self.turn(request.deal_id, lambda _: True) as trial:
+            if len(request.key) != KEY_BYTES:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            if not trial.deal.scenario.committed or (trial.key or request.key) != request.key:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            if not trial.key:
+                trial.key = request.key
+                trial.deal = replace(trial.deal, compliance=replace(trial.deal.compliance, sealed=request.key))
+        return wire.SubmitSealedResponse(served=self.table.wait(lambda: trial.served))
+
+    def SubmitPatches(self, request: wire.SubmitPatchesRequest, context: ServicerContext) -> wire.SubmitPatchesResponse:
+        """Take the developer's patches."""
+        with self.turn(request.deal_id, lambda trial: trial.served) as trial:
+            trial.submitted = _patches(request, trial.deal)
+            return wire.SubmitPatchesResponse()
+
+    def outcome(self, trial: _OverfitTrial) -> OverfitOutcome:
+        """Say what came of a trial."""
+        return OverfitOutcome(given(trial.submitted), trial.key, given(trial.report))
