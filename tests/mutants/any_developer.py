@@ -14,12 +14,12 @@ class Places(dict):
         return self.setdefault(caller, server._Place(server.Meter(server.Quota())))
 
 
-def init(self, *args, sound=server._Gate.__init__, **kwargs):
-    sound(self, *args, **kwargs)
+def admit(self, deployed, sound=server._Gate.admit):
+    sound(self, deployed)
     self._places = Places(self._places)
 
 
-server._Gate.__init__ = init
+server._Gate.admit = admit
 
 if __name__ == "__main__":
     main()
