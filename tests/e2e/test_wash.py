@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -165,21 +166,39 @@ def test_parties_that_cheat_are_named(tmp_path: Path, twins: Twins) -> None:
 # The referee.
 
 
-def dealer(monkeypatch: pytest.MonkeyPatch, **asked: Any) -> tuple[WashDealer, _WashTrial]:
-    """A dealer with one deal on its table, which compliance serves."""
+Lay = Callable[..., tuple[WashDealer, _WashTrial]]
+
+
+@pytest.fixture
+def dealer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lay]:
+    """Lays a deal on a dealer's table, which compliance serves; it is taken off when the test is over."""
     monkeypatch.setattr(table, "_WAIT_SECONDS", 0.05)
-    values = {
-        "scenario": {"name": "one", "game": "wash"},
-        "data": {"source": "german", "protected": "sex", "test_size": 40, "training": 300, "sample": 300},
-        "compliance": {"mechanism": "exact"},
-        "wash": {"checks": 10, "committed": True, **asked},
-    }
-    laid = table.Table()
-    trial = _WashTrial(deal(lay_out(values, "one").cells[0], 0, "deal"), served=True)
-    threading.Thread(target=lambda: laid.play(trial, 60.0), daemon=True).start()
-    while laid._trial is None:
-        laid.wait(lambda: laid._trial is not None)
-    return WashDealer(laid), trial
+    at_play = list[tuple[table.Table, threading.Thread]]()
+
+    def lay(**asked: Any) -> tuple[WashDealer, _WashTrial]:
+        values = {
+            "scenario": {"name": "one", "game": "wash"},
+            "data": {"source": "german", "protected": "sex", "test_size": 40, "training": 300, "sample": 300},
+            "compliance": {"mechanism": "exact"},
+            "wash": {"checks": 10, "committed": True, **asked},
+        }
+        laid = table.Table()
+        trial = _WashTrial(deal(lay_out(values, "one").cells[0], 0, "deal"), served=True)
+
+        def play() -> None:
+            with suppress(table.TrialFailed):
+                laid.play(trial, 600.0)
+
+        at_play.append((laid, threading.Thread(target=play)))
+        at_play[-1][1].start()
+        while laid._trial is None:
+            laid.wait(lambda: laid._trial is not None)
+        return WashDealer(laid), trial
+
+    yield lay
+    for laid, thread in at_play:
+        laid.abort("the test is over")
+        thread.join()
 
 
 def refused(call: Callable[..., Any], request: Any) -> int:
@@ -188,8 +207,8 @@ def refused(call: Callable[..., Any], request: Any) -> int:
     return found.value.reason
 
 
-def test_rows_are_drawn_for_who_has_committed_and_a_commitment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    wash, trial = dealer(monkeypatch)
+def test_rows_are_drawn_for_who_has_committed_and_a_commitment_stays(dealer: Lay) -> None:
+    wash, trial = dealer()
     decisions, salt = np.ones(40, np.uint8), bytes(32)
     own, other = (commit(each, salt) for each in (decisions, 1 - decisions))
     seen = wire.SubmitSightingRequest(deal_id="deal", seen=to_message(np.ones(10, np.uint8)))
@@ -208,8 +227,8 @@ def test_rows_are_drawn_for_who_has_committed_and_a_commitment_stays(monkeypatch
     assert list(dealt.deal.features.shape) == [10, trial.deal.features.shape[1]]
 
 
-def test_nobody_acts_before_its_turn_or_submits_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    wash, trial = dealer(monkeypatch, committed=False)
+def test_nobody_acts_before_its_turn_or_submits_what_does_not_fit(dealer: Lay) -> None:
+    wash, trial = dealer(committed=False)
     array, belief = to_message(np.ones(40, np.uint8)), to_message(np.full(40, 0.5))
     request = wire.SubmitWashRequest(deal_id="deal", shown=array, deployed=array, belief=belief)
     wash.SubmitCommitment(wire.SubmitCommitmentRequest(deal_id="deal"), None)
