@@ -75,6 +75,7 @@ def serve(
     listening.stop()
     stop_telemetry()
     service.work.shutdown(wait=False, cancel_futures=True)
+    service.ledger.close()  # a file is then whole without its log
 
 
 def _start(

@@ -180,7 +180,8 @@ class SqliteStore:
         yield
 
     def close(self) -> None:
-        self.db.close()
+        with self._lock:  # an answer that is being kept when a service ends is kept whole
+            self.db.close()
 
 
 @contextmanager

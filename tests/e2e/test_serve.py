@@ -665,6 +665,7 @@ def test_an_end_does_not_wait_for_what_answers_are_found_to_be_worth(tmp_path: P
         _, status, used = os.wait4(running.process.pid, 0)
         running.process.returncode = status
     assert status == 0
+    assert not list((tmp_path / "ledger").glob("*-wal")), "the file is whole without a log"
     assert used.ru_utime + used.ru_stime - before.user - before.system < 1.5
 
 
