@@ -21,7 +21,7 @@ sound, finish = service._receive, ArrivingArray.finish
 
 def filled(self):
     missing = len(self._buffer) - self._filled
-    self._buffer[self._filled :] = bytes(missing)  # which may be anything otherwise, and no prediction
+    self._buffer[self._filled :] = 0  # which may be anything otherwise, and no prediction
     self._filled += missing
     return finish(self)
 
