@@ -11,7 +11,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -135,7 +135,12 @@ class Curator:
     case: Case
     seed: bytes
     salt_key: bytes
-    sample: NDArray[np.float64]
+    draw_sample: Callable[[], NDArray[np.float64]]
+
+    @cached_property
+    def sample(self) -> NDArray[np.float64]:
+        """The rows that it shows, by number: drawn when they are first asked for."""
+        return self.draw_sample()
 
     def commitment(self) -> Commitment:
         """Commit to the attributes that answers are to be of, and to the seed of their noise."""
@@ -189,14 +194,13 @@ def open_curator(deal: game.ComplianceDeal, cards: Cards) -> Curator:
         audits.queries_max,
         seed,
     )
-    pick = partial(picked, records, dealt.sample, dealt.passes if dealt.cheat == PICKED else None, own)
+    draw = partial(picked, records, dealt.sample, dealt.passes if dealt.cheat == PICKED else None, own)
     if "features" in cards:
-        sample = nearest(pick, np.column_stack([cards["features"], labels, protected]), int(dealt.strength))
-    else:
-        sample = pick()
+        known = np.column_stack([cards["features"], labels, protected])
+        draw = partial(nearest, draw, known, int(dealt.strength))
     return Curator(
         replace(case, noise_of=lambda asked: committed_noise(seed, asked.request_id)),
         seed,
         hmac.digest(seed, b"salts", hashlib.sha256),
-        sample,
+        draw,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,7 @@ class Verdict:
     tests: dict[str, float]
 
 
+@lru_cache(maxsize=1)  # a trial's verdict is told, scored and verified, and tests of a sample take a while
 def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, opening: Opening) -> Verdict:
     """Open requests that nobody knew of before, and judge by the scenario's defence."""
     asked = deal.scenario.curator
@@ -60,9 +62,8 @@ def judge(deal: CuratorDeal, answered: Answered, commitment: Commitment | None, 
         tests = goodness.p_values(deal.people[opening.sample], deal.others, rng)
         return Verdict(min(tests.values()) < goodness.CORRECTED, opened, tests)
     if asked.defence == "statistics":
-        noise = answered.answers - exact_gaps(deal, answered)
-        tests = {"noise": cheating.p_value(noise[list(opened)] / scale(deal))}
-        return Verdict(tests["noise"] < cheating.LEVEL, opened, tests)
+        found = cheating.p_value((answered.answers - exact_gaps(deal, answered))[list(opened)] / scale(deal))
+        return Verdict(found < cheating.LEVEL, opened, {"noise": found})
     if asked.defence == "commitment":
         assert commitment is not None, "nobody is admitted before there is one"
         rows = rows_of(deal.compliance.labels)
