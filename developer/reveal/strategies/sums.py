@@ -12,7 +12,8 @@ disadvantaged people, known to lie in a short range, and has its own place in x,
 **Close to h0** (b < 1) each score is a multiple of ``2^-G`` below h0, the *coarse part*, plus weights up to the width
 that b leaves: ``q x = 2^-G C + q D``, where C is a whole number, the sum of coarse parts. C is unknown at first: then
 D must stay below ``2^-G / q`` to be told apart. From the second row on C is known and D may be larger. No score is
-clipped: at the ends of [0, 1] it is the coarse part that moves inward.
+clipped: at the ends of [0, 1] it is the coarse part that moves inward. Where answers are decimals, coarse parts lie as
+far below h0 as b allows, and people near 0 or 1 have less width than others.
 
 **Who does not know N0** takes every value for possible and drops those by which x is no whole number, or its digits
 are no digits. A wrong N0 survives with the share of legible values among all: we keep that small by asking for fewer
@@ -28,11 +29,11 @@ tried.
 import itertools
 import math
 import operator
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,34 +146,41 @@ class Sums:
         self._need = 0
         self._hoped: tuple[Precision, ...] = self._precisions if len(self._precisions) == 1 else ()
         # With so large a weight beside the smallest, decimals are too few once N0 and C are known.
-        self._illegible = sys.maxsize
+        self._illegible = math.inf
+        self._peaks = WeakKeyDictionary[Digit, float]()
         # Whether it is settled which group is alpha.
         self._named = not (self.absolute and self.near)
         self._coarse_exponent, self._width, self._coarse = self._base(hand.terms.n0)
         self._coarse_total = int(self._coarse.sum())
         self.worlds = self._worlds()
 
-    def _base(self, n0: int | None) -> tuple[int, int, Integers]:
-        """Give G, the largest weight in units of 2^-G, and the coarse parts, (n,), in the same units."""
-        b = self._hand.perturbation
+    def _base(self, n0: int | None) -> tuple[int, Integers, Integers]:
+        """Give G, everybody's largest weight in units of 2^-G, (n,), and the coarse parts, (n,), in the same units."""
+        b, nothing = self._hand.perturbation, np.zeros(self.people, np.int64)
         if not self.near:
-            return 0, 1, np.zeros(self.people, np.int64)
+            return 0, nothing + 1, nothing
         if b < 2.0**-30:
-            return 0, 0, np.zeros(self.people, np.int64)
+            return 0, nothing, nothing
         told = self._hand.terms.precision
         # A finer grid leaves more of b to the weights, and of the first row less to its digits, which long floats bear.
         G = -math.floor(math.log2(b)) + (2 if told == "float64" else 0)
         if isinstance(told, int) and not self.absolute and n0 and answers_needed(self.people, n0, _BITS) > _MANY:
             # As fine as leaves C to be read. It takes a row that tells little else, which many others pay for.
             G = max(G, -math.ceil(math.log2(2 * 10.0**-told * n0 * (self.people - n0) / self.people)))
-        width = math.floor(math.ldexp(b, G))
-        base = np.clip(self._hand.base(), 0, 1)
+        base = np.ldexp(np.clip(self._hand.base(), 0, 1), G)
+        b = math.ldexp(b, G)
+        if self.coarse:
+            # As far as b leaves on either side: where h0 is near 0 or 1 that is half as much. 2^-40 is for rounding.
+            b *= 1 - 2.0**-40
+            least, most = np.ceil(np.maximum(base - b, 0)), np.floor(np.minimum(base + b, 2.0**G))
+            return G, (most - least).astype(np.int64), least.astype(np.int64)
+        width = math.floor(b)
         # The row then lies between h0 - 2^-G (or 1 - width) and h0 + width.
-        return G, width, np.minimum(np.floor(np.ldexp(base, G)).astype(np.int64), 2**G - width)
+        return G, nothing + width, np.minimum(np.floor(base).astype(np.int64), 2**G - width)
 
     def _worlds(self) -> tuple[World, ...]:
         n, told = self.people, self._hand.terms.n0
-        if n < 2 or (self.near and self._width == 0):
+        if n < 2 or (self.near and not self._width.all()):
             return ()
         known = None if self.near else 0
         if told is not None:
@@ -251,7 +259,7 @@ class Sums:
         """Find places for digits in one row, so that the answer will tell them; None if they are too many."""
         # The top digit may be long if its weights are small; in a float short where its weights add up to much.
         slim = sorted(digits, key=lambda digit: -digit.total / max(digit.radix - 1, 1))
-        long = sorted(digits, key=lambda digit: digit.radix / max(digit.widest, 1))
+        long = sorted(digits, key=lambda digit: digit.radix / max(self._peak(digit), 2.0**-40))
         # A wrong size or sign multiplies x by a ratio of small numbers or mirrors it, which keeps it whole more often
         # than chance would. Digits with values that never occur seldom survive that.
         for spare in (0, 1):
@@ -278,10 +286,15 @@ class Sums:
                 best, fewest = (layout, digits), length + 1
         return best
 
-    @staticmethod
-    def _widest(digits: Sequence[Digit]) -> int:
+    def _peak(self, digit: Digit) -> float:
+        """Give the largest weight of a digit beside what its person may weigh."""
+        if digit not in self._peaks:
+            self._peaks[digit] = float((digit.weights / self._width[digit.people]).max(initial=0))
+        return self._peaks[digit]
+
+    def _widest(self, digits: Sequence[Digit]) -> float:
         places = itertools.accumulate((digit.radix for digit in digits[:-1]), operator.mul, initial=1)
-        return max((place * digit.widest for place, digit in zip(places, digits, strict=True)), default=0)
+        return max((place * self._peak(digit) for place, digit in zip(places, digits, strict=True)), default=0.0)
 
     def _lay(self, digits: Sequence[Digit], spare: int) -> Layout | None:
         radices = [digit.radix + spare for digit in digits]
@@ -294,22 +307,22 @@ class Sums:
         weights = np.zeros(self.people, np.int64)
         for place, digit in zip(places, digits, strict=True):
             weights[digit.people] += place * digit.weights
-        widest = int(weights.max())
+        # What is the most beside what a person may weigh.
+        top = int(np.argmax(weights / self._width))
+        widest, width = int(weights[top]), int(self._width[top])
         room = 0
         if self.worlds[0].coarse is None:
             valid = math.prod(digit.radix for digit in digits)
             room = max(most - least, math.ceil(valid * len(self.worlds) / self._stray) if spare else 0)
         exponent = self._coarse_exponent
-        while (
-            widest << self._coarse_exponent > self._width << exponent or room >= 1 << exponent - self._coarse_exponent
-        ):
+        while widest << self._coarse_exponent > width << exponent or room >= 1 << exponent - self._coarse_exponent:
             exponent += 1
         layout = Layout(tuple(digits), weights, exponent, spare, 0, least, most)
         if self.coarse and not room and widest:
             # Decimals ask for no powers of two: the largest weight is as large as it may be.
-            return replace(layout, stretch=Fraction(self._width << (exponent - self._coarse_exponent), widest))
+            return replace(layout, stretch=Fraction(width << (exponent - self._coarse_exponent), widest))
         while self.absolute and self.anchors.size and (anchor := self._anchoring(layout)):
-            if anchor << self._coarse_exponent <= self._width << layout.exponent:
+            if anchor << self._coarse_exponent <= width << layout.exponent:
                 return replace(layout, anchor=anchor)
             if self.near:
                 break
@@ -423,6 +436,7 @@ class Sums:
         finer = self._base(self.n0) if self.near and self.coarse else None
         if finer is not None and finer[0] > self._coarse_exponent:
             self._coarse_exponent, self._width, self._coarse = finer
+            self._peaks.clear()
             self._coarse_total = int(self._coarse.sum())
             self.worlds = tuple(World(world.n0, None) for world in self.worlds)
 
