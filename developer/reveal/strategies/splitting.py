@@ -2,9 +2,11 @@
 
 To begin with there is one group, everybody, with N0 disadvantaged. A *cut* of a group of g people, k of them
 disadvantaged, gives its parts weights; the weighted count tells how many disadvantaged each part has. It is one digit
-of `Sums`, or several: an answer holds cuts of many groups. Three kinds of cuts:
+of `Sums`, or several: an answer holds cuts of many groups. Four kinds of cuts:
 
 * by **count**: parts of equal size, one digit each (for all but the last) with the part's count;
+* by **width**, where some people may weigh more than others: two parts, whose count may be anything, since how near the
+  base model's score is to 0 or 1 may tell the group;
 * by **index**, where one person differs from all others (k = 1 or g - 1): parts 0, 1, 2, ... have these numbers for
   weights, and the sum tells which part that person is in. No value of the digit is lost;
 * by **subset**, for small groups: weights such that all C(g, k) subsets of k people have different sums, found one
@@ -38,6 +40,9 @@ ROWS_TRIED = 16
 
 FINAL_TRIALS = 40
 """How many digits' worth of options the last answer is looked for in."""
+
+APART = 100
+"""Groups of so many people are first cut by how much people may weigh: the top digit is for those who weigh most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +180,9 @@ def _order(sums: Sums, groups: list[Group], rng: np.random.Generator | None) -> 
 def _filled(sums: Sums, order: list[Group]) -> Choice | None:
     cuts: dict[int, Cut] = {}
     best: Layout | None = None
-    limit = math.inf
+    limit, wide = math.inf, sums.wide
     for position, group in enumerate(order):
-        for cut in _options(group):
+        for cut in _options(group, wide):
             radix = math.prod(digit.radix for digit in cut.digits)
             if cuts and radix >= limit:
                 continue
@@ -221,7 +226,7 @@ def _refine(sums: Sums, groups: list[Group], cuts: dict[int, Cut], best: Layout)
     return best
 
 
-def _options(group: Group) -> list[Cut]:
+def _options(group: Group, wide: NDArray[np.bool_]) -> list[Cut]:
     """Give the cuts worth trying, the best first."""
     g, k = group.size, group.k
     if min(k, g - k) == 1:
@@ -231,9 +236,21 @@ def _options(group: Group) -> list[Cut]:
         whole = by_subset(group)
         assert whole is not None, "else there is a part to count in"
         return [whole, by_count(group, [1, g - 1])]
-    options = [by_count(group, parts(g, least, 2))]
+    inside = wide[group.people]
+    apart = [by_width(group, inside)] if g >= APART and inside.any() and not inside.all() else []
+    options = [*apart, by_count(group, parts(g, least, 2))]
     # Where little room is left, small parts.
     return options + [by_count(group, parts(g, few, 2)) for few in (3, 1) if few < least]
+
+
+def by_width(group: Group, wide: NDArray[np.bool_]) -> Cut:
+    """Cut into those who may weigh much and the others."""
+    pieces = [group.people[wide], group.people[~wide]]
+    low, high = max(0, group.k - pieces[1].size), min(group.k, pieces[0].size)
+    digit = Digit(pieces[0], np.ones(pieces[0].size, np.int64), low, high)
+    return Cut(
+        (digit,), lambda counts: _by_count(pieces, counts, group.k), count_bits(group.size, group.k, pieces[0].size)
+    )
 
 
 def final(group: Group) -> Cut | None:

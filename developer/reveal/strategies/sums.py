@@ -242,6 +242,12 @@ class Sums:
         """Whether to try another kind of row: the last one left several sizes possible, and as many as before."""
         return len(self.worlds) > 1 and self._fruitless % 2 == 1
 
+    @property
+    def wide(self) -> NDArray[np.bool_]:
+        """Who may weigh more than midway between the least and the most that anybody may, (n,)."""
+        wide: NDArray[np.bool_] = 2 * self._width > self._width.min() + self._width.max()
+        return wide
+
     def relax(self) -> bool:
         """Ask with less room for doubt, where nothing fits; False where there is none left to give up.
 
