@@ -131,6 +131,7 @@ def by_hand(metric: str, predictions: Array, labels: Array, protected: Array) ->
     return np.abs(gaps) if metric.startswith("abs_") else gaps
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "abs_eo"])
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8, np.bool_])
 def test_an_exact_answer_is_the_gap_computed_by_hand(
@@ -272,7 +273,7 @@ def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, Ca
     assert np.isnan([answer.low, answer.high, answer.probability_above]).all()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["laplace", "counts", "cube", "cells"])
 def test_a_bound_on_the_probability_to_be_above_is_wrong_as_seldom_as_it_says(
     cases: dict[str, Case], audits: Audits, mechanism: str
@@ -468,7 +469,7 @@ def test_the_largest_charges_leave_an_unlimited_budget_unlimited(cases: dict[str
         assert send(audits, [header(epsilon=1.7e308, request_id=request_id), chunk()]).epsilon_remaining == math.inf
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(7)
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_refusal_is_the_same_whoever_the_people_are(

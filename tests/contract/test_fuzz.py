@@ -767,6 +767,7 @@ class Careless(AuditService):
         return audit.GetTermsResponse(people=self._cases[request.deal_id].queries_max)
 
 
+@pytest.mark.check
 def test_a_careless_server_is_found_out(serve: Any, dial: Any, credentials: Any) -> None:
     address = serve(
         lambda grpc_server: add_AuditServiceServicer_to_server(Careless({}), grpc_server), credentials["compliance"]

@@ -535,6 +535,7 @@ def rows_received(hands: Hands, *, asks: bool) -> dict[str, list[int]]:
     return rows | ({"compliance": numbers(developer["audited_features"])} if asks else {})
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("asks", [False, True], ids=["lambda given", "lambda asked for"])
 def test_no_row_is_received_in_two_hands_and_every_row_with_its_own_label_and_group(

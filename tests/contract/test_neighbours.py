@@ -49,7 +49,7 @@ REASONS = {
     *("ROWS_DIFFER", "NO_FEATURES", "TABLE_UNKNOWN", "BUDGET_EXHAUSTED", "QUOTA_EXHAUSTED"),
 }
 
-TOGETHER = 20
+TOGETHER = 5
 """Sequences of a case."""
 
 
@@ -70,7 +70,7 @@ def differences(seeds: Iterable[int], folder: Path, *, is_whole: bool = False) -
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("first", range(0, 100 * TOGETHER, TOGETHER))
+@pytest.mark.parametrize("first", range(0, 2000, TOGETHER))
 def test_neighbours_differ_in_nothing_but_noisy_numbers(first: int, folder: Path) -> None:
     assert differences(range(first, first + TOGETHER), folder) == {}
 
@@ -87,7 +87,7 @@ def test_nor_in_ten_thousand_other_sequences(case: int, folder: Path) -> None:
     assert differences((secrets.randbits(40) for _ in range(50)), folder) == {}
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_a_service_that_leaks_is_found_out(leak: str, folder: Path) -> None:
     assert any(first_difference(draw(seed), folder, LEAKS[leak]) for seed in range(200))

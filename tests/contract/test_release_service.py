@@ -120,6 +120,7 @@ def check_one_draw_a_request(served: Served) -> None:
     assert served.charges == [("r", 1.0)]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seeded", [True, False])
 @pytest.mark.parametrize("protocol", OF_ANY_DOMAIN)
 def test_the_same_request_again_is_drawn_and_charged_once(served: Served, protocol: str, seeded: bool) -> None:
@@ -203,6 +204,7 @@ def test_a_request_that_cannot_be_is_refused_and_nothing_charged(served: Served,
     assert served.charges == []
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("epsilon", [1401.0, math.inf])
 @pytest.mark.parametrize("protocol", OF_ANY_DOMAIN)
 def test_an_epsilon_beyond_the_protocols_limit_is_refused_and_nothing_charged(

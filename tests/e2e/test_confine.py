@@ -684,6 +684,7 @@ def test_where_other_threads_run_a_party_does_not_claim_to_be_confined() -> None
         assert missing[name] == "other threads run already, and would stay free"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("party", ["developer", "compliance", "a deployment's compliance"])
 @pytest.mark.parametrize("files", [200, 5000])
 def test_no_party_writes_core_files_opens_many_files_or_gets_new_privileges(party: str, files: int) -> None:

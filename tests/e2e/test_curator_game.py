@@ -176,6 +176,7 @@ def test_parties_that_say_otherwise_are_named(tmp_path: Path, twins: Twins) -> N
         assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
 
 
+@pytest.mark.check
 def test_a_referee_that_tells_another_verdict_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def acquitting(*given: Any) -> Verdict:
         return replace(judge(*given), accused=False)

@@ -118,6 +118,7 @@ def test_permutations_get_the_same_answer_or_none(audits: AuditClient) -> None:
     assert answers(audits, 50) == (40, 0)
 
 
+@pytest.mark.check
 def test_a_client_that_keeps_the_order_would_be_found(audits: AuditClient, monkeypatch: pytest.MonkeyPatch) -> None:
     arranged = audit_client.rows.arranged
 

@@ -296,6 +296,7 @@ def spend(folder: Path, developer: str) -> None:
     print(answered)  # noqa: T201
 
 
+@pytest.mark.few(1)
 @STORES
 def test_two_developers_at_two_services_together_never_exceed_the_data_sets_budget(tmp_path: Path, store: str) -> None:
     begin(tmp_path, store)

@@ -147,6 +147,7 @@ def played(place: Path) -> Path:
     return folder
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("line", RUNS)
 def test_the_page_s_package_is_played_verified_and_replayed(line: str, python: str, tmp_path: Path) -> None:
     words = shlex.split(line)[1:]
@@ -299,6 +300,7 @@ def test_a_service_answers_by_a_mechanism_of_others_and_charges_nothing_where_it
     assert "there are" not in loans.log
 
 
+@pytest.mark.check
 def test_privacy_tests_accuse_a_mechanism_of_others_by_its_line(python: str, tmp_path: Path) -> None:
     for name, status in (("two-sided", 0), ("too-little", 1)):
         ran = installed(python, "test", "privacy", name, "--grey-only", "--json", cwd=tmp_path)
@@ -444,6 +446,7 @@ def test_a_metric_a_data_set_and_a_game_of_others_are_played_and_replayed(tmp_pa
     assert "is not what was played: SHA-256 was" in changed.stderr
 
 
+@pytest.mark.check
 def test_the_file_of_the_page_is_played(tmp_path: Path) -> None:
     (line,) = [line for line in PAGE.splitlines() if line.startswith("fairwall run") and "--plugin" in line]
     (ending,) = re.findall(r"ends with `(STRATEGIES = .*?)`", PAGE)

@@ -362,6 +362,7 @@ def test_a_transcript_that_says_nothing_of_kernels_is_compared_to_the_tolerance(
     assert found.notes[0] == "what computed the numbers was not recorded"
 
 
+@pytest.mark.check
 @FIXED
 @pytest.mark.parametrize(
     ("game_of", "party"), [("reveal", "developer"), pytest.param("inference", "developer", marks=CHECK)]

@@ -123,6 +123,7 @@ def test_addresses_that_cannot_be_are_refused(deployment: Deployment) -> None:
 # One policy -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_a_policy_that_one_service_reads_again_all_follow(deployment: Deployment, second: str) -> None:
     policy = deployment.folder / "policy.toml"
     with deployment.served() as told, deployment.served("--listen", second):
@@ -161,6 +162,7 @@ def is_ready_as(deployment: Deployment, developer: str, address: str) -> bool:
     return False
 
 
+@pytest.mark.check
 def test_a_service_with_an_older_file_answers_nothing_new_and_says_why(deployment: Deployment, second: str) -> None:
     policy, older = deployment.folder / "policy.toml", deployment.folder / "older.toml"
     older.write_text(policy.read_text())
@@ -252,6 +254,7 @@ def test_heads_are_kept_in_another_database_but_not_on_the_same_server(
     assert len(deployment.entries()) == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("ledger", "why"),
     [
@@ -278,6 +281,7 @@ def test_the_health_of_each_service_can_be_asked(deployment: Deployment, second:
             assert (asked.stdout, asked.returncode) == (said, said.startswith("not"))
 
 
+@pytest.mark.check
 def test_where_to_listen_may_be_said_at_the_start(deployment: Deployment) -> None:
     with deployment.started("--listen", "nowhere") as process:
         assert process.wait(60) == 2

@@ -35,6 +35,7 @@ def under_faults(folder: Path, faults: int, requests: int, seed: int, budget: fl
         assert len(both.calls) >= requests
 
 
+@pytest.mark.check
 def test_two_services_under_a_few_faults(tmp_path: Path) -> None:
     under_faults(tmp_path, faults=3, requests=40, seed=1)
 

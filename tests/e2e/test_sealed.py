@@ -332,7 +332,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_policy_is_one_line(tmp_path: Path, kind: str) -> None:
     spoil, why = WRONG[kind]

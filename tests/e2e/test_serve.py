@@ -218,6 +218,7 @@ BAD: dict[str, tuple[Callable[[AuditClient], object], str]] = {
 }
 
 
+@pytest.mark.check
 def test_bad_requests_are_refused_alike_whatever_the_protected_attributes_and_cost_nothing(
     served: Served, tmp_path: Path
 ) -> None:

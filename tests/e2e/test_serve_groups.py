@@ -224,6 +224,7 @@ def test_a_repeat_is_free_and_the_same_and_margins_cost_nothing(own: Path) -> No
     assert len(charged(own)) == 3
 
 
+@pytest.mark.check
 def test_what_is_refused_is_not_charged(own: Path) -> None:
     _, chosen = applicants(own)
     scores = np.linspace(0, 1, PEOPLE)

@@ -120,6 +120,7 @@ def test_the_two_budgets_are_apart_and_ids_are_not(own: Path) -> None:
         assert alice.release_terms().epsilon_remaining == 0.0
 
 
+@pytest.mark.check
 def test_what_does_not_fit_is_refused_in_one_line_and_not_charged(own: Path) -> None:
     with serving(own) as running, running.client() as alice, running.client("bob") as bob:
         with pytest.raises(AuditRefused, match=r"does not cover this batch: 3\.0 is left, 3\.5 is needed$") as caught:

@@ -69,6 +69,7 @@ def test_it_plays_verifies_and_reports(toy: str, change: tuple[str, str], tmp_pa
     assert ("Toy" if toy == "mechanism" else "true negative rate gap") in (folder / "report.html").read_text()
 
 
+@pytest.mark.check
 def test_a_privacy_audit_knows_its_exact_loss() -> None:
     assert "exact loss   0.5," in told("mechanism", "test", "privacy", "toy")
 

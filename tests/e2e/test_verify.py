@@ -175,6 +175,7 @@ def test_verify_names_the_file_that_was_changed(copied: Path) -> None:
         assert any(finding.check in ("chain", "open") and finding.where.startswith(name) for finding in found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["trials.jsonl", "scenario.toml", "logs/developer.log"])
 def test_every_other_file_is_anchored_too(copied: Path, name: str) -> None:
     (copied / name).write_bytes((copied / name).read_bytes() + b"\n")
@@ -189,6 +190,7 @@ def test_a_changed_summary_is_found(copied: Path) -> None:
     assert verify(copied).findings == (Finding("file", "result.json", text),)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("line", [{}, {"game": "reveal"}, {"game": "inference", "attack": "kl"}, {"game": []}])
 def test_a_line_that_is_no_trial_s_is_found(copied: Path, line: dict[str, Any]) -> None:
     with (copied / "trials.jsonl").open("a") as file:
@@ -239,6 +241,7 @@ def test_a_report_that_leaves_out_a_warning_is_named(copied: Path) -> None:
 MOVED = (r'(<path d="M )[0-9.]+', r"\g<1>1.5")
 
 
+@pytest.mark.check
 def test_a_report_with_another_drawing_is_named(copied: Path) -> None:
     (found,) = with_page(copied, lambda page: re.sub(*MOVED, page, count=1)).findings
     assert (found.check, found.where) == ("file", "report.html")
@@ -271,6 +274,7 @@ def test_drawings_of_other_kernels_are_not_compared(copied: Path) -> None:
     assert "which were drawn with kernels that were not recorded" in note
 
 
+@pytest.mark.check
 def test_drawings_of_another_matplotlib_are_not_compared_but_all_else_is(copied: Path) -> None:
     def drawn_otherwise(page: str) -> str:
         return re.sub("matplotlib [0-9.]+", "matplotlib 2.0.0", re.sub(*MOVED, page))
@@ -334,6 +338,7 @@ def test_starts_that_are_left_out_or_made_up_are_named(copied: Path, times: int)
     assert confined(copied, starts) == [Finding("reported", "result.json", text)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("starts", [None, "landlock", ["landlock"], [{"developer": "landlock"}]])
 def test_confinement_that_is_none_is_named(copied: Path, starts: Any) -> None:
     anchored_anew(copied, confinement=starts)
@@ -674,7 +679,7 @@ ENCODINGS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("place", ["within random bytes", "alone"])
 def test_a_planted_column_is_found_in_every_encoding(table: Table, encoding: str, place: str) -> None:
@@ -690,6 +695,7 @@ def test_a_planted_column_is_found_in_every_encoding(table: Table, encoding: str
     assert all("protected 0 of deal-1" in finding.text for finding in found)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
 @pytest.mark.parametrize("people", [100, 3000])
 def test_a_planted_feature_is_found_across_chunks(table: Table, kind: type[np.generic], people: int) -> None:

@@ -300,7 +300,7 @@ OTHERWISE = {
 QUICK = ("smaller", "moved", "spent")
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("change", "text"),
     [pytest.param(*OTHERWISE[name], id=name, marks=() if name in QUICK else pytest.mark.slow) for name in OTHERWISE],

@@ -302,7 +302,7 @@ def test_pages_are_fit_for_everybody(browser: Any, demo: Path, made_up: Path, wi
             assert window.tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -105,6 +105,7 @@ def keeps_its_promises(case: Case, least: int) -> None:
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", SMALL)
 def test_nothing_that_can_happen_breaks_a_promise(name: str) -> None:
     keeps_its_promises(*SMALL[name])
@@ -124,6 +125,7 @@ def test_nothing_in_the_largest_worlds_breaks_a_promise(name: str) -> None:
     keeps_its_promises(*LARGEST[name])
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", TWINS)
 def test_every_twin_is_found(name: str) -> None:
     case, said = TWINS[name]

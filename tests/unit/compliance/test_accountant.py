@@ -451,6 +451,7 @@ MIXED = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("epsilon", "delta", "kinds"), MIXED)
 def test_no_way_to_choose_gaussian_and_other_losses_exceeds_the_budget(
     epsilon: float, delta: float, kinds: tuple[Loss, ...]

@@ -49,6 +49,7 @@ def test_a_metric_stays_in_its_range(metric):
     assert high in seen
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 2.0])
 @pytest.mark.parametrize("width", [1, 2, 7, 30])
 def test_the_loss_of_truncation_is_the_worst_over_all_pairs(width, rate):
@@ -80,6 +81,7 @@ def test_the_scale_of_truncation_costs_epsilon(epsilon):
         assert loss >= epsilon * (1 - 1e-9)
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
 @pytest.mark.parametrize("models", [1, 5])
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])
@@ -151,6 +153,7 @@ def test_truncated_draws_are_made_until_each_value_has_one():
     assert drawn.tolist() == [0.125, 0.5, 0.75]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
 @pytest.mark.parametrize("bounding", ["clamp", "truncate", "boundary-inflate"])
 def test_bounded_laplace_stays_in_the_range_at_any_epsilon(metric, bounding):

@@ -164,6 +164,7 @@ def test_cells_that_are_cut_by_group_would_be_seen() -> None:
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("metric", METRICS)
 def test_answers_are_functions_of_what_is_released(metric: str) -> None:
     class Told(Seeded):

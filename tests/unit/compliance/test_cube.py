@@ -58,7 +58,7 @@ def worst(predictions: NDArray[np.float64], epsilon: float, *, known: bool, name
     return found
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("models", [1, 2, 3])
 @pytest.mark.parametrize("n", [4, 5, 6, 7, 8])
@@ -153,7 +153,7 @@ def test_what_is_the_same_for_all_is_answered_without_noise(name: str) -> None:
         assert released.values == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("models", [1, 25, 100])
 def test_the_noise_is_less_than_that_of_counts(models: int) -> None:
     # Median errors of decisions, one in five a yes: the ratio is about 0.7, whatever the models.

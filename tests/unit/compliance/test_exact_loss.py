@@ -141,6 +141,7 @@ def check(name: str, predictions: NDArray[Any], epsilon: float, metric: str = "s
     assert 0.99 * epsilon <= loss <= Fraction(written(epsilon))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", MECHANISM_NAMES)
 def test_every_number_of_people_up_to_60_costs_epsilon_at_worst(name: str) -> None:
     # Of thirty settings one for each number of people, another each time; all of them in the slow test below.
@@ -149,6 +150,7 @@ def test_every_number_of_people_up_to_60_costs_epsilon_at_worst(name: str) -> No
         check(name, *every[7 * people % len(every)])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["cells", "cube"])
 @pytest.mark.parametrize("people", [100, 900])
 def test_more_people_cost_epsilon_at_worst(name: str, people: int) -> None:
@@ -156,6 +158,7 @@ def test_more_people_cost_epsilon_at_worst(name: str, people: int) -> None:
     check(name, *every[(people // 100) % len(every)])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", MECHANISM_NAMES)
 @pytest.mark.parametrize("metric", ["sp", "eo", "oad"])
 def test_decisions_that_are_counted_cost_epsilon_at_worst(name: str, metric: str) -> None:
@@ -166,7 +169,7 @@ def test_decisions_that_are_counted_cost_epsilon_at_worst(name: str, metric: str
         check(name, decisions, 1.0, metric)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("people", range(200, 260, 10))
 def test_people_who_are_put_into_the_cells_of_a_part_of_them_cost_epsilon_at_worst(
     people: int, monkeypatch: pytest.MonkeyPatch

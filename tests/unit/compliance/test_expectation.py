@@ -105,6 +105,7 @@ def test_cells_that_serve_a_metric_within_a_label_are_cut_by_it() -> None:
     assert recommended.error <= counts.error
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "models"), [("counts", 1), ("counts", 10), ("cube", 10), ("randomized-response", 1)])
 def test_very_many_are_imagined_as_fewer(name: str, models: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = MECHANISMS[name], "sp", (180_000, 120_000), models, 1.0, 0.0, DEFAULT_SHARES

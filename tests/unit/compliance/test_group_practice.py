@@ -57,6 +57,7 @@ def close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TABLES)
 def test_exact_counts_give_what_references_do(name: str) -> None:
     from fairlearn.metrics import MetricFrame, selection_rate
@@ -223,7 +224,7 @@ def held(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[str,
     return out
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("worlds", [15, pytest.param(2_000, marks=pytest.mark.slow)])
@@ -357,6 +358,7 @@ def filled(cells: NDArray[np.int64], chosen: NDArray[np.int64], known: int) -> l
     return ratios
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("known", [2, 3])
 def test_ratios_are_bounded_by_those_of_every_way_to_fill_in_the_unknown(known: int) -> None:
     """The least is reached; the most is with two groups, and never exceeded."""
@@ -393,6 +395,7 @@ def test_whoever_is_known_in_part_may_be_of_the_groups_that_fit() -> None:
     close(by_sex["m"]["selection_rate_ratio_least"], 0.5 / (4 / 6))  # nobody's sex is unknown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("worlds", [60, pytest.param(2_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_bounds_hold_whoever_the_unknown_are(epsilon: float, worlds: int) -> None:

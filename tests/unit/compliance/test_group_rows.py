@@ -113,7 +113,7 @@ def sizes_apart(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.parametrize("source", ["system", "seeded", "twin"])
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_noise_has_its_law(ball: Ball, source: str) -> None:
     noise = System() if source == "system" else Seeded(np.random.default_rng(5))
     drawn = (sizes_apart if source == "twin" else ball_noise)(noise, ball, 6_000)
@@ -135,8 +135,8 @@ def test_what_is_simulated_is_what_is_drawn(ball: Ball) -> None:
         assert found.pvalue > FALSE_ALARM
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("rate", [0.05, 1.0, 6.0])
-@pytest.mark.few(1)
 def test_sizes_and_variances_are_those_of_the_law(rate: float) -> None:
     ball = Ball(rate, 2, (1,) * 4)
     t = np.arange(4_000)
@@ -198,6 +198,7 @@ def worst_loss(n: int, count: int, epsilon: float, *, apart: bool = False) -> fl
     return worst
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "count"), [(3, 2), (3, 3), (4, 2)])
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
 def test_a_request_costs_its_epsilon_and_no_more(n: int, count: int, epsilon: float) -> None:
@@ -225,6 +226,7 @@ def test_twins_that_cost_more_are_found(monkeypatch: pytest.MonkeyPatch) -> None
 # What is told ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("measures", "scores"), [(DECISIONS, False), (SCORES, True), (("accuracy",), False)])
 def test_rows_tell_what_tables_do(measures: tuple[str, ...], scores: bool) -> None:
     rng = np.random.default_rng(9)
@@ -380,6 +382,7 @@ def named_right(n: int, least: int, rows: int, epsilon: float, trials: int, coun
 CORNERS = [(500, 10, 25, 3.0), (500, 50, 100, 1.0), (500, 150, 60, 8.0), (200, 5, 5, 5.0), (500, 10, 2, 2.0)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("n", "least", "rows", "epsilon"), CORNERS)
 @pytest.mark.parametrize("count", [2, 5])
 def test_no_attack_that_is_played_finds_out_more_than_is_said(

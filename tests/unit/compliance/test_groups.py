@@ -128,6 +128,7 @@ def test_a_request_costs_its_epsilon_and_no_more(n: int, epsilon: float) -> None
     assert max(losses) >= 0.9998 * epsilon
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "twin"),
     [
@@ -210,6 +211,7 @@ def p_of_law(drawn: NDArray[np.int64], rate: float) -> float:
     return float(scipy.stats.chisquare(observed, of).pvalue)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("source", DRAWN)
 @pytest.mark.parametrize("epsilon", [0.8, 3.0])
 def test_noise_has_its_law_and_sums_up_to_0(source: str, epsilon: float) -> None:

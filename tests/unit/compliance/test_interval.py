@@ -66,6 +66,7 @@ def test_with_the_right_sampling_error_the_claims_are_calibrated(law, absolute):
     assert max(map(abs, deviations(np.array(claims), truths))) <= 5
 
 
+@pytest.mark.check
 def test_the_twin_that_takes_every_gap_to_be_as_likely_is_caught(monkeypatch):
     runs, law, generator = 600, Laplace(0.3), np.random.default_rng(1)
     gaps = gaps_of_populations(generator, runs)
@@ -96,6 +97,7 @@ def test_it_agrees_with_the_closed_form_of_normal_laws():
         assert told == pytest.approx(above / total, abs=2e-4)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("law", [Laplace(0.1), Gaussian(0.1), Laplace(2.0), Gaussian(5.0)])
 @pytest.mark.parametrize("people", [100, 3000])
 @pytest.mark.parametrize(("absolute", "sign_lost"), [(False, False), (True, False), (True, True)])
@@ -161,7 +163,7 @@ def delta_of(name):
     return 1e-5 if MECHANISMS[name].guarantee == "approximate" else 0.0
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["counts", "counts-gaussian", "cube"])
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eodds_max", "eodds_sum", "di"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
@@ -198,6 +200,7 @@ def test_intervals_of_additive_noise_cover_as_often_as_stated(name, metric):
     assert abs(inside - models * LEVEL) <= 5 * math.sqrt(models * LEVEL * (1 - LEVEL))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", ["sp", "di"])
 def test_possible_gaps_hold_those_of_all_groups_that_fit(metric):
     n, generator, found = 8, np.random.default_rng(8), 0
@@ -227,6 +230,7 @@ class Told(Seeded):
         return super().cube(np.full(np.shape(values), 7.0), scale, step, least)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_sum"])
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "counts", "counts-gaussian", "cube", "propose-test-release"])
 def test_an_interval_is_a_function_of_what_is_released(name, metric):
@@ -335,6 +339,7 @@ def test_probabilities_are_unknown_where_the_sampling_error_or_the_interval_is()
         assert np.isnan(probabilities_above(low, high, values, metric, 0.1, "counts")).all()
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("law", [Laplace(2.0), Gaussian(2.0), Laplace(0.01), Gaussian(1e-6), Laplace(0.0)])
 @pytest.mark.parametrize("answer", [-40.0, -1.0, -0.01, 0.0, 0.3, 1.0, 40.0])
 def test_a_probability_falls_with_the_threshold_from_1_to_0_over_the_range(law, answer):
@@ -387,7 +392,7 @@ ASKED = [("sp", 1.0, 0.1), ("sp", 4.0, -0.1), ("abs_sp", 1.0, 0.02), ("abs_sp", 
 
 
 # Sums of so many coins at 5 standard errors: a false alarm in any of the 36 has a probability below 1e-4. Fixed seeds.
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("metric", "epsilon", "threshold"), ASKED)
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "propose-test-release"])
 def test_what_is_claimed_with_a_probability_is_true_that_often(name, metric, epsilon, threshold):
@@ -397,7 +402,7 @@ def test_what_is_claimed_with_a_probability_is_true_that_often(name, metric, eps
 
 
 # Intervals of counts are too wide, which may only make claims more cautious.
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("metric", "epsilon", "threshold"), ASKED)
 @pytest.mark.parametrize("name", ["counts", "counts-gaussian", "cube"])
 def test_what_counts_claim_is_true_at_least_as_often(name, metric, epsilon, threshold):

@@ -432,7 +432,7 @@ def test_a_server_that_was_restarted_is_found_again(tmp_path: Path) -> None:
         ({"default_transaction_read_only": "on"}, "only to be read"),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_server_that_may_lose_what_it_committed_is_refused(
     tmp_path: Path, settings: dict[str, str], why: str
 ) -> None:

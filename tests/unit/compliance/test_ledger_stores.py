@@ -329,6 +329,7 @@ def test_a_ledger_that_vanished_is_not_begun_anew(ledger: Ledger, reopen: Callab
         reopen()
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     "change",
     [

@@ -50,6 +50,7 @@ def fits(outputs: NDArray[np.float64], expected: NDArray[np.float64], drawn: NDA
     return float(scipy.stats.chisquare(observed, theory).pvalue) > FALSE_ALARM
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("name", "k", "epsilon"),
     [

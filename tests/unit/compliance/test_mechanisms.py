@@ -101,7 +101,7 @@ def test_every_mechanism_has_a_title_of_its_own_for_reports() -> None:
     assert hasattr(Mechanism, "title"), "so that one without it is a type error in the table of all"
 
 
-@pytest.mark.few(96)
+@pytest.mark.few(41)
 @EVERY
 @pytest.mark.parametrize("noise", [seeded(), System()], ids=["seeded", "system"])
 @pytest.mark.parametrize("metric", METRICS)
@@ -131,6 +131,7 @@ def test_seeded_releases_replay(mechanism: Mechanism) -> None:
     assert (released(1) != released(2)) == (mechanism.guarantee != "none")
 
 
+@pytest.mark.few(13)
 @EVERY
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (-1.0, 0.0), (math.nan, 0.0), (0.5, 1.0), (0.5, -0.1)])
 def test_a_budget_out_of_range_is_refused(mechanism: Mechanism, epsilon: float, delta: float) -> None:
@@ -313,7 +314,7 @@ def worst_loss(mechanism: Mechanism, metric: str, epsilon: float) -> float:
 
 
 # Steps that are apart by four are rounded to with errors of both signs, so that no allowance can be left out.
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("name", ["laplace", "counts", "cube", "low-rank"])
 @pytest.mark.parametrize("metric", METRICS)
@@ -327,7 +328,7 @@ def test_the_worst_batch_costs_epsilon(name: str, metric: str, epsilon: float) -
     assert worst <= epsilon * (1 + 1e-12)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("metric", BOUNDED)
 def test_the_worst_batch_costs_what_the_smooth_sensitivity_leaves(metric: str) -> None:
     epsilon = 2.0
@@ -343,7 +344,7 @@ def test_the_worst_batch_costs_what_the_smooth_sensitivity_leaves(metric: str) -
     assert worst_loss(OURS["conceal"], metric, epsilon) == pytest.approx(left)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("epsilon", [0.3, 0.7, 1.3])
 @pytest.mark.parametrize("name", ["gaussian", "counts-gaussian"])
 @pytest.mark.parametrize("metric", METRICS)
@@ -374,6 +375,7 @@ def test_counts_gaussian_spends_nearly_all_of_delta() -> None:
     assert gaussian_delta(1 / distance, epsilon) == pytest.approx(delta, rel=1e-6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("protected", [GROUPS, np.array([1, 1, 1, 1, 1, 1, 1, 0, 0], dtype=np.uint8)])
 def test_conceal_laplace_keeps_delta_for_one_query(protected: NDArray[np.uint8]) -> None:
     epsilon, delta = 0.9, 0.01
@@ -392,6 +394,7 @@ def test_conceal_laplace_keeps_delta_for_one_query(protected: NDArray[np.uint8])
                 assert np.trapezoid(np.maximum(first - math.exp(epsilon) * second, 0), x) <= delta
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("metric", BOUNDED)
 def test_conceal_laplace_is_the_theorems_for_a_batch(metric: str) -> None:
     # The theorem is loose, so that no loss tells whether its noise is: smooth for the batch, and as wide.

@@ -59,6 +59,7 @@ def test_noise_follows_its_law_on_the_grid(noise: Noise, law: str, reference: sc
     assert scipy.stats.kstest(released - 0.3, reference(scale=0.7).cdf).pvalue > FALSE_ALARM
 
 
+@pytest.mark.few(4)
 @SOURCES
 @pytest.mark.parametrize("law", [Laplace(0.7), Gaussian(0.7), Cauchy(0.7)], ids=lambda law: type(law).__name__)
 def test_half_of_the_noise_is_within_its_median(noise: Noise, law: Law) -> None:

@@ -500,6 +500,7 @@ def test_a_budget_of_just_two_batches_is_served(tmp_path: Path, values: Values) 
     assert read(written(tmp_path, values)).developers["bob"].epsilon == 3e-12
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("rule", Rule)
 @pytest.mark.parametrize("mechanism", [name for name, one in MECHANISMS.items() if one.guarantee != "none"])
 def test_what_is_read_answers_whoever_asks_and_what_is_refused_never_would(

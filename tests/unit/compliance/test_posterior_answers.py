@@ -80,6 +80,7 @@ def test_at_least_19_of_20_gaps_lie_in_their_intervals(metric: str) -> None:
     assert halves[2] < 0.8 * halves[0]
 
 
+@pytest.mark.check
 def test_intervals_that_forget_the_noise_would_hold_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     # The broken twin knows only what the sums cannot tell.
     def forgetful(products: NDArray[np.float64], seen: Seen, share: float, people: int) -> Posterior:

@@ -110,6 +110,7 @@ WORLDS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("grid", "values", "golden", "sexes"), WORLDS)
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
 def test_a_request_costs_its_epsilon_and_no_more(
@@ -303,6 +304,7 @@ def test_the_interval_in_three_parts_holds_the_exact_rate(kind: str, epsilon: fl
     assert said <= scipy.stats.binom.isf(FALSE_ALARM, number, 0.06)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("number", [8, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["made", pytest.param("acs", marks=pytest.mark.check)])
 def test_probabilities_whose_assumption_is_broken_are_found_out_and_the_interval_holds(kind: str, number: int) -> None:

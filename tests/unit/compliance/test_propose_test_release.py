@@ -99,6 +99,7 @@ def test_the_distance_is_the_number_of_flips_until_the_bound_fails():
             assert mechanism.distance(min(n0, n - n0), n) == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(5)), System()])
 @pytest.mark.parametrize("metric", ["sp", "eo", "eodds_max"])
 def test_it_passes_as_often_as_stated_and_fails_as_a_whole(noise, metric):

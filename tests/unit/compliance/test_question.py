@@ -58,7 +58,7 @@ def test_protected_records_are_not_kept_once_a_question_is_answered(name: str) -
     assert records_kept() is None
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
 def test_no_flip_moves_an_answer_by_more_than_the_sensitivities_say(metric: str) -> None:
     checked = 0
@@ -93,6 +93,7 @@ def released(name: str, asked: Question, epsilon: float = 1.0) -> tuple[NDArray[
     return release.values, *itertools.chain(*ends_of(release))
 
 
+@pytest.mark.few(21)
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 @pytest.mark.parametrize(
     ("metric", "kind"), [("sp", "scores"), ("oad", "scores"), ("eodds_sum", "decisions"), ("ppv", "decisions")]
@@ -106,6 +107,7 @@ def test_the_same_numbers_of_another_type_get_the_same_answer_bit_for_bit(name: 
         assert one.tobytes() == same.tobytes()
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 @pytest.mark.parametrize("metric", ["sp", "eodds_max", "ppv"])
 def test_decisions_looked_at_in_pieces_get_the_same_answer(
@@ -121,6 +123,7 @@ def test_decisions_looked_at_in_pieces_get_the_same_answer(
         assert one == pytest.approx(same, abs=1e-9, nan_ok=True)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_predictions_in_a_file_get_the_same_answer_bit_for_bit(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +141,7 @@ def test_predictions_in_a_file_get_the_same_answer_bit_for_bit(
         assert one.tobytes() == same.tobytes()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 @pytest.mark.parametrize("kind", ["scores", "decisions"])
 def test_very_many_are_put_into_cells_as_a_part_of_them_is_cut(

@@ -189,6 +189,7 @@ def test_sums_are_unbiased_with_the_variance_stated():
 
 
 # The intervals of a sum of gaps take long.
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "metric", [pytest.param(each, marks=pytest.mark.check if each == "eodds_sum" else ()) for each in METRICS]
 )

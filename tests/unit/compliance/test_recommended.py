@@ -52,6 +52,7 @@ def errors(
     return np.array(off), held
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("reveal_max", [0.6, 1.0])
 @pytest.mark.parametrize("world", [in_a_tail, of_few])
 def test_a_gap_that_no_prior_expects_is_answered_about_as_well_as_by_plain_counts(
@@ -161,6 +162,7 @@ def test_nor_where_the_gap_may_be_too_large() -> None:
 # Very many people ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("models", [1, 5, pytest.param(25, marks=pytest.mark.check)])
 @pytest.mark.parametrize("kind", ["near", "decisions", "thresholds"])
 def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(

@@ -68,6 +68,7 @@ def test_several_batches_reveal_no_more_than_is_told_of_their_budget(least: int,
     assert found < told(policy_of(least), least, math.fsum(paid)) + 5.2 * error
 
 
+@pytest.mark.check
 def test_what_is_reckoned_for_the_range_of_shares_is_found_out() -> None:
     """The broken twin: a limit and a figure for groups of 5% and more, `audit.shares`, and a group of 0.5%."""
     limit, paid = Limit(0.6), [2.499, 2.5]

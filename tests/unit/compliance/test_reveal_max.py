@@ -35,7 +35,7 @@ def question(n: int, models: int, *, alike: bool = True) -> Question:
     return Question("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "models"), [(1000, 25), (300, 5), (1000, 1)])
 @pytest.mark.parametrize("epsilon", [0.40, 0.41, 1.0, 5.0, 20.0])
 def test_what_is_chosen_stays_within_the_limit(n: int, models: int, epsilon: float) -> None:

@@ -153,6 +153,7 @@ def ask(case: Case, name: str, epsilon: float, models: int = 2, developer: str =
     return case.answer(developer, name, name.encode(), "eo", predictions, epsilon)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("mechanism", ["cells", "randomized-response", "counts", "cube", "low-rank", "recommended"])
 def test_the_size_of_what_is_kept_tells_nothing_of_the_groups_or_the_noise(mechanism: str) -> None:
     sizes = set()

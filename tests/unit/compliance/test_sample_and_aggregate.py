@@ -26,6 +26,7 @@ def audit(n, metric="sp", seed=0):
     return Question(metric, (generator.random((4, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("metric", BOUNDED)
 def test_one_flip_moves_a_block_by_at_most_1_whatever_groups_are_empty(metric):
     # All labels, attributes, flips and 0/1 predictions of blocks of up to four people, and 1 is reached.
@@ -94,6 +95,7 @@ def test_one_block_and_no_limit_give_the_metric_itself(metric):
     np.testing.assert_allclose(values, asked.gaps(), atol=1e-15)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eodds_max", "eodds_sum", "ppv"])
 def test_the_noise_is_that_of_the_law(metric):
     # Kolmogorov and Smirnov on 4,000 draws at 1e-7; one block, so that the mean does not depend on the deal.

@@ -83,6 +83,7 @@ def losses(question: Question, epsilon: float, seed: int) -> Iterator[Fraction]:
         )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("models", "rounds"),
     [(2, 1), (5, 2), pytest.param(20, 3, marks=pytest.mark.check)],
@@ -98,6 +99,7 @@ def test_rounds_cost_epsilon_together_and_none_more(models: int, rounds: int) ->
         assert len(bought["cells.epsilon"]) == rounds
 
 
+@pytest.mark.check
 def test_rounds_at_the_whole_of_epsilon_would_cost_more(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = cells._buy
     monkeypatch.setattr(cells, "_buy", lambda *asked: honest(asked[0], asked[1], 1.0, *asked[3:]))
@@ -117,6 +119,7 @@ def test_recommended_searches_by_cells_where_it_may() -> None:
         assert (answering.name == "cells") == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", METRICS)
 def test_draws_are_spread_as_intervals_are(metric: str) -> None:
     question = asking(metric, 12, 800)

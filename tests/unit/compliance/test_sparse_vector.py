@@ -65,6 +65,7 @@ def test_the_scales_cost_epsilon_and_split_it_best():
             assert (1 / (share * epsilon)) ** 2 + (2 * c / ((1 - share) * epsilon)) ** 2 >= variance * (1 - 1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("positives", [1, 2])
 def test_no_outcome_in_any_small_world_costs_more_than_epsilon(positives):
     # All attributes of four people, all flips that empty no group, and all batches of two 0/1 models beside two others.
@@ -87,7 +88,7 @@ def test_no_outcome_in_any_small_world_costs_more_than_epsilon(positives):
     assert 0.25 * EPSILON < worst <= EPSILON * (1 + 1e-9)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("positives", "epsilon"), [(1, 0.5), (3, 2.0), (2, 10.0)])
 @pytest.mark.parametrize("part", [1.0, 0.6])
 def test_the_loss_in_closed_form_is_reached_by_large_batches(positives, epsilon, part):
@@ -101,6 +102,7 @@ def test_the_loss_in_closed_form_is_reached_by_large_batches(positives, epsilon,
     assert math.isclose(abs(math.log(p / q)), closed, rel_tol=1e-3)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("twin", [RothNotes, LeeClifton, Stoddard, Chen])
 def test_the_broken_twins_cost_more_than_epsilon_where_the_sound_one_does_not(twin):
     half = 200
@@ -146,6 +148,7 @@ def lower_bound(mechanism, half, runs):
     return math.log(low / high)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("twin", [LeeClifton, Stoddard, Chen])
 def test_three_twins_are_caught_by_their_answers_alone(twin):
     # The threshold is half of the largest gap, so that both halves of the batch lie on either side of it.

@@ -31,6 +31,7 @@ FALSE_ALARM = 1e-7
 SOURCES = pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(5)), System()], ids=["seeded", "system"])
 
 
+@pytest.mark.few(2)
 @SOURCES
 @pytest.mark.parametrize(("sides", "scale"), [(1, 1.0), (2, 1 / 3), (3, 0.5)])
 def test_draws_on_a_coarse_grid_have_the_discrete_law(noise: Noise, sides: int, scale: float) -> None:
@@ -53,6 +54,7 @@ def test_draws_on_a_coarse_grid_have_the_discrete_law(noise: Noise, sides: int, 
         assert scipy.stats.binomtest(signs[0], sum(signs), 0.5).pvalue > FALSE_ALARM
 
 
+@pytest.mark.few(2)
 @SOURCES
 @pytest.mark.parametrize(("sides", "epsilon"), [(1, 1.0), (2, 3.0), (3, 5.0)])
 def test_draws_on_a_fine_grid_have_the_law_of_their_coordinates(noise: Noise, sides: int, epsilon: float) -> None:
@@ -166,7 +168,7 @@ def test_q_of_two_coordinates_in_stairs_is_the_quantile_of_draws(sides: int, eps
             assert held <= LEVEL + reaches.BEYOND + (1.1e-3 if shared else 4e-3)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("epsilon", [3.0, 5.0])
 @pytest.mark.parametrize("later", [False, True])
 def test_intervals_hold_where_groups_are_small_and_gaps_large(epsilon: float, later: bool) -> None:

@@ -56,6 +56,7 @@ def started(folder: Path, program: str) -> tuple[int, list[str]]:
     return done.returncode, [line for line in done.stderr.splitlines() if "WARNING" not in line]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("program", "named", "missing"),
     [

@@ -108,6 +108,7 @@ def test_lstsq_has_the_least_norm() -> None:
     assert lstsq.decode(Evidence(H, H @ V, 0, 0)) == pytest.approx(np.linalg.pinv(H) @ H @ V)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("noise", [0, 1e-3, 0.05, 10])
 @pytest.mark.parametrize("near", [None, 0.1])
 @pytest.mark.parametrize("m", [10, 25])

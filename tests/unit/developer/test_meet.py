@@ -88,6 +88,7 @@ def test_what_is_found_replays_even_where_scores_are_alike() -> None:
     assert answer(scores, found) == answer(scores, a)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("off", [0, 1e-16])
 def test_scores_all_alike_end_soon(off: float) -> None:
     # Every group is near: far too many to look at.
@@ -125,6 +126,7 @@ def test_subset_sums_lists_every_subset_where_members_says(n: int, seed: int) ->
         assert [sum(values[members(position, size)]) for position in range(sums.size)] == list(sums)
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("count", range(1, 60))
 def test_every_cut_is_tried(count: int) -> None:
     assert sorted(_jumping(count)) == list(range(count))
@@ -138,6 +140,7 @@ def test_some_cut_splits_the_group_evenly(bits: list[bool]) -> None:
     assert int(circle.sum()) // 2 in counts
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n", [5, 100, 127, 129, 1000, 5000])
 def test_the_tolerance_covers_the_rounding_of_the_metric(n: int) -> None:
     from fractions import Fraction

@@ -135,9 +135,10 @@ def enumerated(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("noise", NOISES)
-def test_sampled_and_propagated_marginals_are_those_of_the_posterior(noise: Law) -> None:
+@pytest.mark.parametrize("worlds", [3, 8])
+def test_sampled_and_propagated_marginals_are_those_of_the_posterior(worlds: int, noise: Law) -> None:
     off_ep, off_mcmc, off_prior = [], [], []
-    for seed in range(8):
+    for seed in range(worlds):
         evidence, _ = world(10, 3, 6, seed, noise)
         sets, weight = enumerated(evidence)
         truth = weight @ sets
@@ -191,6 +192,7 @@ def test_best_takes_the_score_test_where_ep_would_take_minutes(monkeypatch: pyte
 finite = st.floats(-1e300, 1e300)
 
 
+@pytest.mark.check
 @settings(max_examples=80, deadline=None)
 @given(
     data=st.data(),

@@ -164,6 +164,7 @@ def test_no_noise_has_no_law(mechanism: str) -> None:
     )
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_sum", "ppv"])
 def test_every_mechanism_and_metric_has_an_answer(mechanism: str, metric: str) -> None:
@@ -177,7 +178,7 @@ def test_an_unknown_mechanism_has_none() -> None:
         law_of(Terms(mechanism="hope"), n0=N0, n1=N1, queries=5, epsilon=0.5)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3), Laplace(1e-6), Uniform(1e-6)])
 @pytest.mark.parametrize("variance", [1e-3, 0.2, 40.0])
 def test_smeared_densities_and_their_slopes(law: Law, variance: float) -> None:
@@ -209,6 +210,7 @@ def test_smeared_stays_finite(law: Law) -> None:
         assert all(np.isfinite(part).all() for part in smeared(law, r, np.full(r.size, variance)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "law", [CubeNoise(0.3, 1), CubeNoise(0.1, 4), CubeNoise(0.05, 60), CubeNoise(1 / 3, 2, 3.0), CubeNoise(0.2, 1, 5.0)]
 )

@@ -62,6 +62,7 @@ def right(terms: Terms, trials: int, m: int = 1, seed: int = 8) -> int:
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("mechanism", ["exact", "round", "randomized-response", "counts", "counts-gaussian", "cauchy"])
 def test_a_large_epsilon_hides_nobody(mechanism: str) -> None:
     assert right(Terms(mechanism=mechanism, epsilon=100.0, delta=1e-5 if "gaussian" in mechanism else 0.0), 60) == 60

@@ -139,6 +139,7 @@ def test_everybody_is_right_in_twenty_worlds(name: str, n: int, n0: int, setting
     assert max(answers for _, answers in played) <= most
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_rounded_answers_take_more(seed: int) -> None:
     exact, answers = right("splitting", population(1000, 104, seed), precision=4, seed=seed)
@@ -153,7 +154,7 @@ def test_ten_thousand() -> None:
     assert answers <= 110
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", PLAYS)
 @pytest.mark.parametrize("metric", ["sp", "abs_sp"])
 @pytest.mark.parametrize("b", [1, 0.1])
@@ -173,6 +174,7 @@ def test_every_small_world_by_odd_models(name: str, metric: str, base: Callable[
             assert right(name, a, base=base(n), b=0.1, metric=metric, seed=n)[0]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", PLAYS)
 @pytest.mark.parametrize("n0", [1, 30, 59])
 @pytest.mark.parametrize("b", [1, 0.1, 0.01])
@@ -182,6 +184,7 @@ def test_groups_of_any_size(name: str, n0: int, b: float, metric: str) -> None:
     assert right(name, population(60, n0, 5), b=b, metric=metric, n0=n0)[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PLAYS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
@@ -198,7 +201,7 @@ def test_rows_keep_to_their_bounds_and_answers_to_theirs(name: str, data: st.Dat
     assert answers <= 3 + math.ceil(n / 15) + 2 * (n == 8)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("name", "times"), [("packed", 4), ("splitting", 2)])
 def test_one_bit_too_many_is_too_many(name: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin that trusts answers for a bit or two more than they have gets people wrong.

@@ -182,6 +182,7 @@ def test_each_group_is_promised_what_is_done_to_its_rows(done: Done) -> None:
     assert BUDGET.epsilon < made.spent.epsilon <= rates.RATIO * BUDGET.epsilon
 
 
+@pytest.mark.check
 def test_oversampling_without_more_noise_is_caught(done: Done) -> None:
     """Broken: noise for the usual rate, twice as many of one group's rows, and the usual rate's epsilon."""
     given = task()

@@ -92,7 +92,7 @@ def test_one_answer_about_a_prime_number_of_people_tells_both_counts(size: int) 
         assert np.diff(gaps).min(initial=1) >= 15 / size**4
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "n0", "positive", "seeds", "most"),
     [

@@ -99,6 +99,7 @@ def mean_leakage(name: str, n: int, n0: int, m: int, seeds: int, **changes: obje
     return float(np.mean(found))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("n", range(2, 8))
 @pytest.mark.parametrize("name", ["single", "pair"])
 def test_one_target_is_revealed_whatever_the_attributes(name: str, n: int) -> None:
@@ -111,6 +112,7 @@ def test_one_target_is_revealed_whatever_the_attributes(name: str, n: int) -> No
             assert (reveal.guess == np.where(reveal.targeted, a, 1 - a)).all()
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("n", range(3, 8))
 @pytest.mark.parametrize("left_out", [0, 1])
 @pytest.mark.parametrize(

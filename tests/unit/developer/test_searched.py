@@ -48,6 +48,7 @@ def test_what_best_does_not_know_is_found(simulate: searched.Simulate, terms: Te
     assert np.mean(gains) > 5
 
 
+@pytest.mark.check
 def test_best_is_played_where_nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searched, "_FINAL", 4)
     monkeypatch.setattr(searched, "_GAMES", 2)

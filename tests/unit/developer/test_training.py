@@ -68,6 +68,7 @@ def test_importing_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_a_model_learns_is_a_function_of_its_seed_and_promises_what_it_may_spend(name: str) -> None:
     settings, (table, group) = SMALL[name], people()

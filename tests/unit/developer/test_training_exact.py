@@ -57,6 +57,7 @@ def test_what_is_promised_is_kept(pure: bool) -> None:
     assert 0.05 < reached(1.0, pure=pure) <= 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("pure", [True, False])
 def test_half_of_the_perturbation_is_found_out(pure: bool) -> None:
     assert reached(0.5, pure=pure) > 1.2

@@ -83,6 +83,7 @@ def test_every_small_world_is_read(metric: str, n: int) -> None:
                     assert (n0, n1) == ((a[play.reached] == 0).sum(), (a[play.reached] == 1).sum())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("metric", BITS_KEPT)
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 2**13, 2**30]))

@@ -196,6 +196,7 @@ def test_nobody_is_left_out_where_anything_may_tell_most() -> None:
     assert by["cube"] > by["cells"] + 0.01
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("people", "least"), [(300, 30), (2000, 20), (2000, 600)])
 def test_rows_tell_less_than_cells_and_keep_to_the_limit_of_a_request(people: int, least: int) -> None:
     shares = Shares(minimum_group=least, by_policy=True)
@@ -224,7 +225,7 @@ def test_recommended_takes_no_response_at_a_small_epsilon() -> None:
         assert choose("sp", n, models, epsilon) != "randomized-response", (n, models, epsilon)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("n", "least", "scale", "rows"), [(100, 5, 0.04, 256), (240, 40, 0.04, 512), (1000, 20, 0.05, 100)]
 )
@@ -239,7 +240,7 @@ def test_many_rows_tell_a_cube_s_size(
     assert known == pytest.approx(told_apart([look_at_cube(law, n, least, rows)]), abs=0.02)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("names", [("laplace",), ("laplace", TABLES), ("cauchy",), ("counts",), ("cube",)])
 def test_metrics_that_are_left_out_tell_no_more(names: tuple[str, ...]) -> None:
     sold = [replace(offer(*names), metric=metric) for metric in ("sp", "abs_sp", "oad", "ppv")]

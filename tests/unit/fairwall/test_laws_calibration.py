@@ -27,7 +27,7 @@ EPSILONS = [0.1, 1.0, 5.0, 10.0]
 ROUNDING = 1 + 1e-12
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("queries", QUERIES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -59,6 +59,7 @@ def test_conceal_keeps_its_promise_anywhere(n0: int, n1: int, queries: int, epsi
     assert 0 < conceal_loss(metric, n0, n1, queries, epsilon) <= math.sqrt(2) / 6 * epsilon * (1 + 1e-9)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shift", "scale", "other"), [(1.0, 1.0, 1.0), (0.3, 2.0, 0.5), (0.0, 3.0, 1.0), (4.0, 0.1, 0.2)]
 )

@@ -28,6 +28,7 @@ def alike(models: int, people: int, seed: int = 0) -> NDArray[np.float64]:
     return 1 / (1 + np.exp(-common - 0.3 * own))
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("people", [3, 19, 20, 57, 400])
 @pytest.mark.parametrize("models", [1, 6])
 @pytest.mark.parametrize("least", [1, 3, CELL_MIN])
@@ -46,6 +47,7 @@ def test_partitions_are_nested_and_no_cell_is_small(models: int, people: int, le
     assert cuts.most <= max(1, people // least)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("least", [1, CELL_MIN])
 @pytest.mark.parametrize("rounded", [0, 1, 9])
 def test_very_many_are_cut_where_a_part_of_them_is_and_no_cell_is_small(least: int, rounded: int) -> None:

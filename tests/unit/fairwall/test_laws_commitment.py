@@ -97,6 +97,7 @@ def test_names_and_nonces_travel_as_one_id(name: str, nonce: bytes) -> None:
     assert read == ((name, nonce) if nonce else (f"{name}.", b""))
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("one", ["a.ab", "a", "a.", ".ab", "a.b.ab"])
 @pytest.mark.parametrize("other", ["a.AB", "a.a b", "a.ab ", "a.abc", "a..ab", "a.b ab", "aa.b"])
 def test_no_two_ids_have_one_noise(one: str, other: str) -> None:

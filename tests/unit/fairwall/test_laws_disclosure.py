@@ -113,6 +113,7 @@ CELLS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("mode", CELLS)
 def test_what_is_drawn_has_the_law_that_is_computed(mode: str) -> None:
     """False alarms: five standard errors, twice for each mode, one in 200,000."""

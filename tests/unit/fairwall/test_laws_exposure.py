@@ -77,6 +77,7 @@ def test_where_everybody_is_found_that_is_said(mechanism: str, n: int, queries: 
     assert revealed(mechanism, "sp", n, queries, 100.0, shares=TENTH) > 0.99
 
 
+@pytest.mark.check
 def test_noise_of_another_epsilon_is_found_out() -> None:
     """The broken twin: noise for twice the epsilon reveals more than is told of epsilon."""
     found, deviation = played("counts", 100, 10, 10, 10.0, 300)
@@ -179,7 +180,7 @@ def test_in_words() -> None:
     assert "that are named right, however small a group is; guessing" in in_words(0.6, 1.0)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("part", [0.25, 0.5, 0.75])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 @pytest.mark.parametrize(("models", "common"), [(5, 1), (5, 3), (25, 8), (100, 34)])

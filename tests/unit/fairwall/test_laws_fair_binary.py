@@ -110,7 +110,7 @@ def beaten(
     return False
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_no_truthful_channel_that_costs_epsilon_or_more_is_fairer(epsilon: float) -> None:
     for joint in joints():

@@ -57,11 +57,13 @@ def test_enumerated_loss_is_the_formula(name: str, k: int, epsilon: float) -> No
     assert costs(law, LOCAL_LAWS[name].loss(k, epsilon))
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_thresholding_at_home_costs_less(k: int, epsilon: float) -> None:
     assert LOCAL_LAWS["the"].loss(k, epsilon) < LOCAL_LAWS["the-server"].loss(k, epsilon) == epsilon
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_enumeration_catches_wrong_parameters(k: int, epsilon: float) -> None:
     grr = LOCAL_LAWS["grr"].law(k, epsilon)
@@ -76,6 +78,7 @@ def test_enumeration_catches_wrong_parameters(k: int, epsilon: float) -> None:
     assert not costs(LOCAL_LAWS["the"].law(k, epsilon), epsilon)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("k", "epsilon"), [(k, epsilon) for k, epsilon in SMALL if k > 2])
 def test_enumeration_catches_a_subset_size_that_its_probability_was_not_made_for(k: int, epsilon: float) -> None:
     ss = LOCAL_LAWS["ss"].law(k, epsilon)
@@ -86,7 +89,7 @@ def test_a_value_that_an_output_rules_out_costs_everything() -> None:
     assert enumerated_loss(np.array([[0.5, 0.0], [0.5, 1.0], [0.0, 0.0]])) == math.inf
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(11)
 @pytest.mark.parametrize("name", [name for name in OF_ANY_DOMAIN if name != "the-server"])
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_log_likelihood_is_the_log_of_the_probability(name: str, k: int, epsilon: float) -> None:
@@ -104,7 +107,7 @@ def test_log_likelihood_of_numbers_is_the_log_of_the_density(epsilon: float) -> 
     np.testing.assert_allclose(off, off[:, :1].repeat(4, axis=1), rtol=0, atol=1e-9)
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(11)
 @pytest.mark.parametrize("name", [name for name in OF_ANY_DOMAIN if name != "the-server"])
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_inconsistent_rates(name: str, k: int, epsilon: float) -> None:
@@ -171,6 +174,7 @@ def test_splits() -> None:
 TABLES = [((74, 41, 2, 5), 2, 8 / 122), ((50, 24, 2, 2), 3, 8 / 78), ((5, 2, 2, 2), 3, 8 / 11)]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(("domains", "place", "spent"), TABLES)
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1, 2, 4, 8, 10, 20, 50])
 def test_the_control_for_k_based_leaves_the_protected_attribute_as_much(

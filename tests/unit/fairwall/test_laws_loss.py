@@ -59,7 +59,7 @@ def pure_losses(metric: str, n: int, queries: int, epsilon: float) -> tuple[floa
     )
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("n", SAMPLE_N)
 def test_pure_losses_in_a_sample_of_the_universe(metric: str, n: int) -> None:
@@ -137,7 +137,7 @@ def test_randomized_response_costs_epsilon_whatever_is_asked() -> None:
         response_loss(math.nan)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("n", SAMPLE_N)
 def test_losses_of_choices_and_of_blocks_in_a_sample_of_the_universe(metric: str, n: int) -> None:
@@ -408,7 +408,7 @@ def test_scales_split_the_budget() -> None:
         assert size + 8 * 0.25 / gaussian.sums**2 == pytest.approx(1 / 3.0**2)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("noisy", [-40.0, -1.3, 0.0, 0.2, 3.0, 25.0])
 @pytest.mark.parametrize("widest", [2.0, 400.0])
@@ -465,6 +465,7 @@ def test_shares() -> None:
             Shares(low, high)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
 def test_among_very_many_cauchy_noise_is_tuned_at_once_and_is_next_to_no_larger(
     epsilon: float, monkeypatch: pytest.MonkeyPatch

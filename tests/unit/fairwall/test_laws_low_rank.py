@@ -62,6 +62,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 1e4])
 @pytest.mark.parametrize("world", WORLDS)
@@ -79,6 +80,7 @@ def test_a_flip_moves_each_sum_by_at_most_1_and_both_cubes_cost_epsilon(
         assert float(spent) == pytest.approx(epsilon, rel=1e-12)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("step", [2.0**-20, 2.0**-3, 1.0])
 @pytest.mark.parametrize("world", WORLDS)

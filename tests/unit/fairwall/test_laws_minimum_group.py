@@ -54,6 +54,7 @@ def test_cauchy_noise_follows_the_smooth_sensitivity_and_is_no_larger(metric: st
                 assert scale == pytest.approx(smooth / tuning.alpha, rel=1e-12), (n, least, n0)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metric", ["sp", "abs_sp"])
 @pytest.mark.parametrize(("name", "spent"), [("laplace", 0.99), ("cauchy", 0.99), ("conceal", 0.0)])
 def test_the_worst_neighbours_cost_epsilon_and_no_more(name: str, spent: float, metric: str) -> None:

@@ -74,6 +74,7 @@ def measured(ratio: Array) -> float:
     return named(*counts)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nobody_is_known_better_than_epsilon_allows(attack: str, epsilon: float) -> None:

@@ -96,7 +96,7 @@ def test_absolute_sensitivity_in_a_larger_stratum(n0: int, n1: int) -> None:
     assert local_sensitivity("abs_sp", n0, n1) == pytest.approx(max(rises), abs=1e-9)
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("beta", BETAS)
 def test_smooth_sensitivity_is_its_definition(metric: str, beta: float) -> None:

@@ -198,7 +198,7 @@ def compare(metric: str, world: World, may_be_empty: bool) -> int:
     return compared
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(9)
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("n", range(1, 6))
 @pytest.mark.parametrize("metric", BOUNDED)
@@ -210,7 +210,7 @@ def test_binary_sensitivities_are_the_worst_case_over_persons(metric: str, n: in
     assert compare(metric, by_person, may_be_empty) or n == 1
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("n", [6, 7])
 @pytest.mark.parametrize("metric", BOUNDED)
@@ -232,7 +232,7 @@ def test_binary_sensitivities_of_seven_persons(metric: str) -> None:
     compare(metric, persons(metric, 7, False), False)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("metric", ONE_STRATUM)
 def test_two_counts_take_the_worst_case_over_what_they_leave_open(metric: str, may_be_empty: bool) -> None:
@@ -276,7 +276,7 @@ def labels_of(cells: Cells) -> tuple[int, int]:
     return cells[0] + cells[1], cells[2] + cells[3]
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     "n", [*range(1, 8), pytest.param(8, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)]
 )
@@ -287,6 +287,7 @@ def test_groups_of_at_least_g_move_a_metric_as_far_as_the_laws_say(metric: str, 
         assert compared if n >= 2 * least else not compared
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_sum"])
 def test_a_sensitivity_for_larger_groups_than_there_are_is_caught(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # The broken twin: at g + 1 instead of g.
@@ -304,6 +305,7 @@ def test_a_sensitivity_for_larger_groups_than_there_are_is_caught(metric: str, m
             compare_from(metric, cell_sums(metric, 7, False), least)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("beta", [0.0, 0.01, 0.3])
 @pytest.mark.parametrize(("metric", "scores"), [("sp", True), ("abs_sp", True), ("abs_sp", False), ("ppv", False)])
 def test_smooth_sensitivity_of_groups_of_at_least_g_is_its_definition_and_smooth(
@@ -361,6 +363,7 @@ def largest_rise(ends: list[Array], starts: list[list[Array]]) -> float:
     return max(rises)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("metric", TWO_STRATA)
 @pytest.mark.parametrize("cells", [(1, 1, 1, 2), (1, 2, 2, 1), (2, 2, 1, 1), (1, 4, 2, 2), (3, 1, 1, 3), (2, 3, 3, 2)])
 def test_equalized_odds_with_scores_is_the_worst_case(metric: str, cells: Cells) -> None:
@@ -425,7 +428,7 @@ def test_accuracy_takes_the_values_of_a_prediction() -> None:
 # --- smoothness
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("beta", [0.0, 1e-4, 0.01, 0.1, 1.0, 5.0])
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize(
@@ -450,6 +453,7 @@ def test_smooth_sensitivity_is_its_definition_and_smooth(
         assert smooth_sensitivity(metric, *counts[-1], 0.0, scores=scores, may_be_empty=may_be_empty) == overall
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("scores", [True, False])
 @pytest.mark.parametrize("metric", [*TWO_STRATA, "ppv"])
 def test_metrics_of_all_four_counts_are_smooth(metric: str, scores: bool) -> None:
@@ -494,6 +498,7 @@ def test_binary_predictions_move_an_absolute_gap_less_than_scores() -> None:
                 assert binary == pytest.approx(scores, rel=1e-12)
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("n", range(4, 60))
 def test_the_closed_form_of_the_binary_global_sensitivity(n: int) -> None:
     expected = n / (2 * (n - 1)) if n % 2 == 0 else 1 / 2 + 1 / (n - 1) - 1 / (2 * (n - 2))

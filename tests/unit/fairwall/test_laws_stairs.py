@@ -41,6 +41,7 @@ def costs(sides: int, epsilon: float, apart: int, sizes: NDArray[np.int_], weigh
     return max(float(np.abs(here - log(z - np.array(move))).max()) for move in moves) / epsilon
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [0.7, 3.0])
 @pytest.mark.parametrize(("sides", "apart"), [(1, 5), (2, 4), (3, 2)])
 def test_neighbours_cost_epsilon_and_no_more(sides: int, apart: int, epsilon: float) -> None:
@@ -55,6 +56,7 @@ def test_neighbours_cost_epsilon_and_no_more(sides: int, apart: int, epsilon: fl
         assert costs(sides, epsilon, apart, sizes, np.exp(-epsilon * k) * (2.0 * sizes + 1) ** (sides - 1)) > 1.05
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("law", LAWS)
 def test_the_law_of_a_coordinate_is_a_density_with_its_variance_and_reach(law: CubeNoise) -> None:
     # A density that falls in steps: a fine grid's middles.
@@ -91,6 +93,7 @@ def test_samples_have_the_law(law: CubeNoise) -> None:
         assert scipy.stats.binomtest(hits, 20_000, level).pvalue > FALSE_ALARM
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("law", LAWS)
 def test_the_coordinates_of_a_draw_are_made_uniform_numbers(law: CubeNoise) -> None:
     generator, draws = np.random.default_rng(6), 3000

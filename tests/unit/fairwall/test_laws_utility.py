@@ -15,6 +15,7 @@ from tests.fairness_figures import fairness_figures, group_rates
 CLOSE = 1e-12
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("seed", range(20))
 def test_utilities_are_those_of_scikit_learn(seed: int) -> None:
     from sklearn.metrics import accuracy_score, f1_score, recall_score, roc_auc_score

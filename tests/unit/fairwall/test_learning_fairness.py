@@ -43,6 +43,7 @@ def test_the_corrected_bounds_hold_in_every_world_of_six_people_in_two_pure_grou
     assert worlds == 2 * 4 * 56 + 2 * 10 * 35 + 20 * 20
 
 
+@pytest.mark.check
 def test_the_corrected_bounds_with_their_drift_hold_in_every_world_of_four_people_in_two_mixtures() -> None:
     kinds = list(product((0, 1), repeat=3))  # (label, group, decision)
     for n0 in range(1, 4):

@@ -185,6 +185,7 @@ def random_tables() -> list[tuple[str, NDArray[np.generic]]]:
     ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "features"), random_tables(), ids=[name for name, _ in random_tables()])
 def test_a_forest_says_what_lightgbm_says(name: str, features: NDArray[np.generic]) -> None:
     lightgbm = pytest.importorskip("lightgbm")

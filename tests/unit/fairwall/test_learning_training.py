@@ -68,6 +68,7 @@ def test_without_pytorch_one_line_says_what_to_install() -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("chunk", [2, 3, 16])
 @pytest.mark.parametrize("d", [13, 16])
 def test_a_model_is_the_same_bits_alone_and_in_any_company(
@@ -159,6 +160,7 @@ def test_training_with_a_penalty_is_training_by_autograd(torch: Any, weights: tu
     assert close(made, twin(torch, x, start, 25, 3e-3, slopes))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strength", [0.0, 3.0])
 def test_private_training_clips_every_row_as_one_gradient_at_a_time_does(torch: Any, strength: float) -> None:
     """A row's gradient is that of its loss and of its part in the penalty, clipped together."""

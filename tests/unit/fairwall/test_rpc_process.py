@@ -82,7 +82,7 @@ def test_a_bad_configuration_is_refused_in_one_line(
     assert ends_with_one_line(party, path).endswith(f": {why}")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", ["", "{", "[1]", '"compliance"', "null", "\ufeff{}"])
 def test_what_is_no_json_object_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"

@@ -139,6 +139,7 @@ def write(folder: Path, form: str, rows: int) -> Path:
     return path
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_table_that_grows_too_large_is_refused(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, form, 200_000)
@@ -201,7 +202,7 @@ VALUES = {
 }
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(11)
 @pytest.mark.parametrize(("first", "last"), [*itertools.product(VALUES, repeat=2)])
 def test_a_column_whose_last_values_differ_has_the_type_that_fits_them_all(
     tmp_path: Path, first: str, last: str

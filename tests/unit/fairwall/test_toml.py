@@ -12,6 +12,7 @@ from fairwall import toml
 FILES = sorted(Path(__file__).parents[3].glob("sim/**/*.toml"))
 
 
+@pytest.mark.few(17)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_file_is_read_as_the_standard_library_reads_it(path: Path) -> None:
     assert repr(toml.read(path)) == repr(tomllib.loads(path.read_text(encoding="utf-8")))
@@ -22,6 +23,7 @@ def test_numbers_and_sentences_are_no_long_keys() -> None:
     assert toml.loads(text) == tomllib.loads(text)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("part", ["a", "'a'", '"a b"', "a ", "'a.b'", "1-_"])
 @pytest.mark.parametrize("shape", ["{key} = 1", "[{key}]", "[[{key}]]", "a = {{{key} = 1}}", "b=1\n  {key}=1"])
 def test_a_key_has_at_most_so_many_parts(part: str, shape: str) -> None:
@@ -31,6 +33,7 @@ def test_a_key_has_at_most_so_many_parts(part: str, shape: str) -> None:
             toml.loads(shape.format(key=".".join([part] * parts)))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "text", ["a" * 10**6, "'" * 10**6, "a " * 10**6, "a" + " " * 10**6, "'a\"b" * 10**5, "a-" * 10**6]
 )

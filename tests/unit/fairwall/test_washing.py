@@ -53,6 +53,7 @@ def trial(rng: np.random.Generator, people: int, flips: int, checks: int, wrong:
     return judge(audited, SightingDeal(rows=rows, wrong=wrong, alarm=alarm), seen).accused
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("checks", [50, 91, 258])
 @pytest.mark.parametrize("wrong", [0.0, 0.005])
 def test_accusations_are_as_frequent_as_the_law_says(checks: int, wrong: float) -> None:

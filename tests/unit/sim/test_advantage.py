@@ -34,6 +34,7 @@ def misses(splits: int, rates: tuple[float, float], within: float, repetitions: 
     return sum(not each.low <= truth <= each.high for each in found)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("splits", [3, 10])
 @pytest.mark.parametrize("rates", [(0.5, 0.5), (0.1, 0.9), (0.01, 0.99), (0.002, 0.998), (0.0, 1.0), (1.0, 0.0)])
 def test_the_interval_misses_no_more_than_it_says_where_splits_are_alike(
@@ -57,6 +58,7 @@ def test_the_interval_allows_for_victims_that_share_a_split(within: float) -> No
     assert alone > binom.isf(1e-7, 600, 0.05)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("n0", "n1"), [(5, 5), (10, 10), (7, 13), (30, 30), (24, 36)])
 @pytest.mark.parametrize("level", [0.05, 0.001])
 def test_the_interval_for_independent_victims_holds_for_every_pair_of_rates(n0: int, n1: int, level: float) -> None:

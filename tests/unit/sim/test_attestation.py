@@ -290,6 +290,7 @@ OTHER_WORDS = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("how", OTHER_WORDS)
 def test_a_statement_is_written_in_one_way(tmp_path: Path, places: Places, small: bytes, how: str) -> None:
     edited = OTHER_WORDS[how](small)
@@ -683,6 +684,7 @@ def test_records_of_other_kinds_are_named(found: Inspection, places: Places) -> 
     assert b"carol" not in render(account)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("rule", Rule)
 @pytest.mark.parametrize("lost", [Loss(0.5), Loss(0.5, 1e-7), Loss(math.inf)])
 def test_what_was_lost_is_told_and_counts_under_every_rule(places: Places, rule: Rule, lost: Loss) -> None:

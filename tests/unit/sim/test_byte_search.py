@@ -30,6 +30,7 @@ def within(data: bytes, start: int, size: int) -> bytes:
     return noise[:start] + data + noise[start + len(data) :]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("stride", WIDE)
 @pytest.mark.parametrize("before", [1, 50, 99, "all"])
 def test_a_column_that_lies_across_two_blocks_is_found(
@@ -70,6 +71,7 @@ def test_the_blocks_of_a_large_message_overlap() -> None:
     assert [hit.at for hit in Search([known])(data, (8,))] == [edge - 400]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "known",
     [column(44, 22), column(50, 20), column(64, 24), column(100, 9), column(100, 15), column(400, 6), column(5000, 4)],

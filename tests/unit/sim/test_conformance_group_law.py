@@ -19,6 +19,7 @@ RNG = np.random.default_rng(3)
 
 
 # A false alarm has a probability of at most 1e-10 each.
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("rate", "groups"), [(1e-4, 8), (0.03, 2), (0.3, 6), (2.0, 8), (9.0, 3)])
 def test_noise_of_its_law_becomes_uniform(rate: float, groups: int) -> None:
     uniform = group_law.uniform(balanced(RNG, rate, 1500, groups).astype(np.float64), rate)
@@ -49,6 +50,7 @@ def of_ball(ball: Ball, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([rows for rows, _ in told]), np.array([size for _, size in told])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ball", BALLS)
 def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
     rows, sizes = of_ball(ball, ball_noise(Seeded(RNG), ball, 300))
@@ -59,7 +61,7 @@ def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
 
 @pytest.mark.parametrize("ball", BALLS[:3])
 @pytest.mark.parametrize("twin", ["none", "half", "twice", "apart"])
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 def test_another_ball_is_convicted(ball: Ball, twin: str) -> None:
     match twin:
         case "none":

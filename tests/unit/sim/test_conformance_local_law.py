@@ -47,6 +47,7 @@ def test_the_tester_knows_the_law_of_each_protocol_that_a_policy_may_name() -> N
 
 
 # A false alarm has a probability of at most 1e-9 a release: below 1e-7 of all these.
+@pytest.mark.few(2)
 @pytest.mark.parametrize("protocol", KNOWN)
 def test_sound_releases_pass(protocol: str) -> None:
     for whole in (0.5, 4.0, 10.0):
@@ -79,7 +80,7 @@ def moved(protocol: str, spent: list[float]) -> Encodings:
 BROKEN: list[Callable[[str, list[float]], Encodings]] = [bare, unsplit, noisier, of_others, moved]
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("draw", BROKEN, ids=lambda draw: draw.__name__)
 @pytest.mark.parametrize("protocol", KNOWN)
 def test_a_release_of_another_law_is_convicted(protocol: str, draw: Callable[[str, list[float]], Encodings]) -> None:

@@ -144,6 +144,7 @@ def test_the_page_tells_which_layers_were_active(tmp_path: Path) -> None:
     assert "Warning: layers of confinement that were not active users around developer (none)." in text
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", SHOWN)
 @pytest.mark.parametrize("splits", [0, 1, 10])
 def test_the_terminal_tables_fit_80_columns(name: str, splits: int) -> None:
@@ -164,7 +165,7 @@ def test_the_papers_figures_stand_beside_cells_and_say_of_what_data(name: str) -
         assert any(figure.source == other.source and figure.gap == other.gap for other in found if other)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["dia-adult-sex", "dia-adult-race", "fft-lambda", "fft-dpsgd", "fft-mixture"])
 def test_figures_of_other_data_stand_beside_nothing(name: str, tmp_path: Path) -> None:
     sweep = read(name)

@@ -140,6 +140,7 @@ def test_protocols_are_ranked_and_ties_share() -> None:
     assert not any(each.ahead for each in tied.standings)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("order", list(itertools.permutations(["grr", "ss", "oue", "blh"])))
 def test_grr_and_ss_are_best_where_they_lead(order: tuple[str, ...]) -> None:
     text = verdicts(ranked(order, dict.fromkeys(order, 0.5)))["RQ3"]
@@ -168,6 +169,7 @@ def test_what_was_not_played_is_not_judged() -> None:
             assert found.startswith("cannot say: in no seed are there ")
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("signs", list(itertools.product((-1, 0, 1), repeat=4)))
 def test_fairer_is_said_where_some_metric_is_and_none_is_less(signs: tuple[int, ...]) -> None:
     def around(mean: float) -> Any:

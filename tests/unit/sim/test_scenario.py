@@ -93,6 +93,7 @@ def test_every_printed_figure_stands_beside_a_cell_of_its_scenario(name: str) ->
         assert [cell for cell in found.cells if figure.where.items() <= cell.swept.items()]
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("name", shipped())
 def test_what_a_run_keeps_of_a_scenario_reads_as_the_same_plan(name: str) -> None:
     found = read(name)
@@ -179,7 +180,7 @@ def test_the_last_setting_of_a_key_counts(last: str) -> None:
     assert [cell.scenario.queries for cell in read("demo", settings).cells] == [3]
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(13)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", [name for name in shipped() if read(name).game == "reveal"])
 @pytest.mark.parametrize("swept", [False, True])
@@ -307,6 +308,7 @@ def read_or_none(name: str, key: str, value: Any) -> Sweep | None:
         return None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name",
     [
@@ -336,6 +338,7 @@ def test_printed_figures_stand_beside_no_run_that_was_set_to_play_something_else
         ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["conceal-adult-100", "private-fair-adult", "dia-lsac-sex", "synthetic-table2"])
 def test_printed_figures_stand_beside_no_copy_of_a_file_that_plays_something_else(name: str, tmp_path: Path) -> None:
     found, copy = read(name), tmp_path / "mine.toml"
@@ -700,6 +703,7 @@ def test_a_refusal_ends_with_the_nearest_name(setting: str) -> None:
     assert refusal(lambda: read("demo", [setting])).endswith(NEAREST[setting])
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("setting", NEAREST)
 def test_a_refusal_of_a_file_ends_with_the_nearest_name_too(tmp_path: Path, setting: str) -> None:
     dotted, _, text = setting.partition("=")

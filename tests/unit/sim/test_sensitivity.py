@@ -49,6 +49,7 @@ def test_the_table_of_one_metric() -> None:
     assert lines[4].split() == ["smooth,", "beta", "0.01", "0.47088258", "11.772065"]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("options", ["", "--beta 0.5 --models 1000000", "--may-be-empty --beta 1e-05", "--binary"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_table_fits_eighty_columns(metric: str, options: str) -> None:

@@ -330,6 +330,7 @@ def test_what_is_refuted_grows_with_right_guesses_and_falls_with_delta() -> None
     assert all(a >= b for lines in pairwise(found) for a, b in zip(*lines, strict=True))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize("guessed", [7, 40, 100])
 def test_randomised_response_is_refuted_its_own_epsilon_in_one_run_of_twenty_at_most(

@@ -250,6 +250,7 @@ def test_the_cards_of_the_reveal_game_are_the_best_attacks() -> None:
         assert bar == Bar.on((50, 100), cell.baseline.mean, cell.leakage.mean, (bar.low, bar.high), bar.alt)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [name for name, run in RUNS.items() if run(1)[0].game in ("reveal", "groups")])
 @pytest.mark.parametrize("trials", [1, 6])
 def test_balanced_accuracy_is_worded_as_no_share_of_people(name: str, trials: int, tmp_path: Path) -> None:
@@ -399,6 +400,7 @@ def test_what_a_card_is_about_has_its_colour_in_the_figures(name: str, monkeypat
     assert all(len(colours) == 1 for colours in own.values()), own
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("width", [60, 80])
 @pytest.mark.parametrize("trials", [1, 6])

@@ -62,7 +62,7 @@ TWINS: list[tuple[Callable[[], Any], Any, str, Any]] = [
 ]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("check", "module", "name", "broken"), TWINS, ids=[each[0].__name__ for each in TWINS])
 def test_a_check_that_holds_fails_where_the_mathematics_is_broken(
     monkeypatch: pytest.MonkeyPatch, check: Callable[[], Any], module: Any, name: str, broken: Any

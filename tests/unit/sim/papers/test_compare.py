@@ -149,6 +149,7 @@ def test_tolerances_are_student_s(tmp_path: Path) -> None:
     assert first.tolerances == pytest.approx([error * (2 * each - 1) / math.sqrt(2 * each * (1 - each)) for each in p])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("common", [True, False])
 def test_equal_laws_are_beyond_two_errors_as_often_as_the_normal_law_says(tmp_path: Path, common: bool) -> None:
     # 960 independent comparisons of few seeds: 4.55% and 0.27% nominal, 0.67 points the standard deviation. The limits

@@ -76,6 +76,7 @@ def test_the_noise_in_a_rate_is_what_compliance_adds_and_the_printed_one_is_not(
     assert not draws_agree(printed_noise)
 
 
+@pytest.mark.check
 def test_a_gap_that_compliance_answers_errs_like_one_over_the_small_group() -> None:
     """Mechanism `counts`, whole: the fitted exponent is -1 within 5.5 standard errors of 0.042, and not -1/2.
 

@@ -57,7 +57,7 @@ CASES = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("asked", "within"), CASES, ids=lambda case: getattr(case, "mechanism", str(case)))
 def test_the_probability_is_the_mechanism_s_own(asked: Batch, within: float) -> None:
     """By chance, with other seeds, 17 cases would raise an alarm about once in 900 times (4 standard errors)."""
@@ -68,6 +68,7 @@ def test_the_probability_is_the_mechanism_s_own(asked: Batch, within: float) -> 
     assert abs(share - worst.probability) < 4 * math.hypot(standard_error(worst.probability, draws), worst.error)
 
 
+@pytest.mark.check
 def test_a_law_that_forgets_the_clamping_or_the_small_counts_is_found_out() -> None:
     """Broken twins: the noise on counts as if it were added to the gap, and normal."""
     asked, within, draws = batch("counts", "sp", 1.0), 0.15, 1000
@@ -122,7 +123,7 @@ def test_noisy_counts_in_small_worlds_add_up_and_are_clipped(mechanism: str) -> 
     assert law.inside(0 * one, 0 * one, sum0, sum1)[same] == pytest.approx(1)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("metric", "within"), [("sp", 0.1), ("abs_sp", 0.2), ("sp", 0.6)])
 @pytest.mark.parametrize("mechanism", ["counts", "randomized-response"])
 def test_the_lattice_finds_what_going_through_all_models_finds(mechanism: str, metric: str, within: float) -> None:

@@ -66,7 +66,7 @@ def test_no_sound_sibling_is_accused(name):
     assert verdict.evidence.reach > verdict.claimed
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -82,6 +82,7 @@ def test_no_mechanism_is_accused(name, metric):
     assert not audit(name, subject, setting, LEVEL, 2**14, 1).accused
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["group-counts", "group-rows"])
 def test_counts_by_group_are_not_accused(name):
     subject, setting = prepare(name)
@@ -174,6 +175,7 @@ def test_a_tenth_too_little_noise_is_caught_within_150_000_sessions(twin):
     assert verdict.evidence.sessions <= 150_000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("rate", "neighbour_rate"), [(0.5, 0.5 / math.e), (0.02, 0.02 / math.e), (0.9, 0.9 / math.e)])
 def test_bets_against_what_just_holds_win_no_oftener_than_the_level(rate, neighbour_rate):
     # At each of 300 sound claims at their boundary, looked at all the time, with stakes chosen too high. A sound test

@@ -51,6 +51,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
     assert n1 >= 1
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(
     "name",
     [
@@ -112,6 +113,7 @@ def check_recommended(n, queries, epsilon):
     assert found >= 0.99 * epsilon
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("n", "queries"), [(4, 5), (31, 100), pytest.param(200, 1, marks=pytest.mark.slow), (200, 25)])
 def test_what_recommended_chooses_keeps_epsilon_in_a_sample_of_the_universe(n, queries):
     for epsilon in (0.1, 3.0, 10.0):

@@ -66,6 +66,7 @@ def found(name):
     return audit(name, subject, setting, 1e-5, 2**14, 0, is_sampled=False)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("name", "kind"), BROKEN.items())
 def test_the_line_is_named_that_is_wrong(name, kind):
     code, first = inspect.getsourcelines(getattr(own_mechanisms, name))
@@ -77,6 +78,7 @@ def test_the_line_is_named_that_is_wrong(name, kind):
     assert fault.source == code[line - first].strip()
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", ["sound", "response", "response_by_numbers", "counts", "largest", "Class"])
 @pytest.mark.parametrize("queries", [1, 3, 25])
 @pytest.mark.parametrize("epsilon", [0.2, 5.0])
@@ -91,17 +93,20 @@ def test_everything_of_one_s_own_is_tried():
     assert of_the_file - sound - {"exact_gaps", "moves", "added", "_for_one", "_of_response"} == set(BROKEN)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", names("broken twin"))
 def test_twins_are_found_whose_fault_is_in_what_releases(name):
     verdict = found(name)
     assert verdict.accused_by_code == (name not in UNSEEN)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", names("sound sibling"))
 def test_none_of_their_siblings_is(name):
     assert not found(name).faults
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "name",
     [
@@ -150,7 +155,7 @@ TIGHT = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TIGHT)
 def test_nor_may_a_mechanism_claim_less(name):
     wrong = faults(Cheaper(MECHANISMS[name]), pairs(), 0.9, delta_of(name))
@@ -158,6 +163,7 @@ def test_nor_may_a_mechanism_claim_less(name):
     assert max(fault.cost for fault in wrong) == pytest.approx(0.9, rel=1e-3)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["RothNotes", "LeeClifton", "Stoddard", "Chen"])
 def test_published_variants_of_the_sparse_vector_are_found(name):
     assert faults(getattr(sparse_vector, name)(), pairs(queries=8), 1.0, 0.0)
@@ -169,7 +175,7 @@ def test_groups_that_prove_large_are_released_with_less_noise_by_right():
     assert not faults(MECHANISMS["propose-test-release"], pairs(n=100), 1.0, 1e-5)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_no_mechanism_is_accused(name):
     assert found(name).faults == ()
@@ -188,6 +194,7 @@ def test_nor_is_it_whatever_is_asked(name, metric, queries, epsilon):
         assert faults(MECHANISMS[name], some, epsilon, delta_of(name)) == ()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("queries", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.2, 5.0])
 @pytest.mark.parametrize("name", ["group-counts", "group-rows"])
@@ -216,7 +223,7 @@ def neighbours(draw):
     return Pair("drawn", *(Question(metric, predictions, of) for of in records))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PRIVATE)
 @settings(max_examples=15, deadline=None)
 @given(neighbours(), st.sampled_from([0.2, 0.9, 5.0]))

@@ -6,6 +6,7 @@ from fairwall.laws.sensitivity import global_sensitivity
 from sim.privacy_audit.pairs import least_people, worst_pairs
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("extra", [0, 1, 9])
 def test_neighbours_differ_in_one_person(metric, extra):

@@ -110,6 +110,7 @@ MIXING = {
 }
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("what", MIXING)
 @pytest.mark.parametrize("shape", [(5, 1), (5, 3), (3, 3), (1, 1)])
 def test_no_number_of_one_session_passes_into_another(what, shape):
