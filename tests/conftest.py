@@ -15,7 +15,7 @@ from fairwall.rpc import kernels
 # once on few cores, where threads of linear algebra spend most of their time waiting for one another.
 kernels.fix()
 
-# Thirteen thousand tests are all kept, and looking through them for what could be thrown away takes half of the time of
+# Twenty thousand tests are all kept, and looking through them for what could be thrown away takes half of the time of
 # collecting them, and seconds later: so that is left out while they come, and what has come is not looked at any more.
 gc.disable()
 

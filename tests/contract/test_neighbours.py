@@ -87,7 +87,7 @@ def test_nor_in_ten_thousand_other_sequences(case: int, folder: Path) -> None:
     assert differences((secrets.randbits(40) for _ in range(50)), folder) == {}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("leak", LEAKS)
 def test_a_service_that_leaks_is_found_out(leak: str, folder: Path) -> None:
     assert any(first_difference(draw(seed), folder, LEAKS[leak]) for seed in range(200))

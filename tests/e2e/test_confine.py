@@ -274,6 +274,7 @@ def attempt(party: str, targets: dict[str, Any], *, confined: bool, where: str =
     return Attempts(json.loads(line), {layer["name"]: layer["why_not"] for layer in json.loads(announced)["layers"]})
 
 
+@pytest.mark.few(1)
 @needs_landlock
 @pytest.mark.parametrize("party", confine.OUTSIDERS)
 def test_a_hostile_party_is_refused_all_that_is_not_its_own(party: str, targets: dict[str, Any]) -> None:

@@ -133,6 +133,7 @@ def test_a_service_that_cannot_be_confined_says_so_and_serves(tmp_path: Path) ->
     assert re.search(r"WARNING .*confined by .*syscalls; not by landlock \(.*\), tcp-ports \(", deployment.log)
 
 
+@pytest.mark.check
 @needs_landlock
 def test_threads_that_run_already_are_said_to_stay_free(tmp_path: Path) -> None:
     deployment = Deployment(tmp_path)

@@ -176,6 +176,7 @@ NOT_DEPLOYED = {"SumByGroup", "Tabulate"}
 """Methods that games have alone."""
 
 
+@pytest.mark.check
 def test_no_method_tells_a_developer_of_a_data_set_of_others(place: Path) -> None:
     told_alice, told_bob = tellers(place)
     assert told_alice == set()

@@ -145,6 +145,7 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     assert (again.difference, again.trials) == (None, 10)
 
 
+@pytest.mark.check
 def test_in_each_round_an_equal_part_of_epsilon_is_spent(rounds: Path) -> None:
     session, told = Session({path.parent.name: read_transcript(path) for path in paths(rounds)}), {}
     for deal_id in ("deal-1", "deal-2"):

@@ -410,6 +410,7 @@ def test_no_process_of_a_game_heeds_which_kernels_its_caller_chooses(golden: Cal
     assert (json.loads(done.stdout)["bit_for_bit"], json.loads(done.stdout)["notes"]) == (True, [])
 
 
+@pytest.mark.check
 @FIXED
 @pytest.mark.parametrize(
     "party", ["developer", *(pytest.param(name, marks=CHECK) for name in ("compliance", "adversary"))]

@@ -69,6 +69,7 @@ def test_the_policy_that_is_shown_can_be_read(tmp_path: Path) -> None:
     assert str(place.seal).startswith("postgresql://fairwall@other.example.org/")
 
 
+@pytest.mark.check
 def test_the_script_starts_a_server_and_says_where(tmp_path: Path) -> None:
     if postgres.programs() is None:
         pytest.skip("PostgreSQL is not installed")

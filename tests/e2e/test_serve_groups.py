@@ -198,6 +198,7 @@ def test_two_developers_get_rates_whose_intervals_hold_the_exact_ones(own: Path)
     assert [(who, cost) for who, _, cost in charged(own)] == [("alice", 2.0), ("bob", 2.0)]
 
 
+@pytest.mark.check
 def test_a_repeat_is_free_and_the_same_and_margins_cost_nothing(own: Path) -> None:
     _, chosen = applicants(own)
     scores = np.linspace(0, 1, PEOPLE)

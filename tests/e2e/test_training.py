@@ -144,6 +144,7 @@ LINES: dict[str, tuple[int, object]] = {
 QUICK = ("accuracy", "promised")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("trial", "key", "value"),
     [

@@ -221,6 +221,7 @@ def with_page(folder: Path, change: Callable[[str], str]) -> Verification:
     return verify(folder)
 
 
+@pytest.mark.check
 def test_a_report_with_another_figure_in_its_table_is_named(copied: Path) -> None:
     """The page is anchored nowhere: it is written again from what is."""
     (found,) = with_page(
@@ -395,6 +396,7 @@ def test_a_run_that_was_not_played_to_its_end_is_found(copied: Path, said: objec
     assert Finding("open", "result.json", text) in verify(copied).findings
 
 
+@pytest.mark.check
 def test_a_transcript_that_breaks_off_is_found_though_the_result_says_so_too(copied: Path) -> None:
     path = copied / "transcript" / "developer" / "1.bin"
     path.write_bytes(path.read_bytes()[:-36])

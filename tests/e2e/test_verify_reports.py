@@ -521,7 +521,7 @@ def tampered(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> 
     return reported(found)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "key", ["query_error_mean", "query_error_median", "epsilon_spent", "queries", "leakage", "max_prediction_change"]
 )

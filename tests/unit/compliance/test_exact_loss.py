@@ -279,6 +279,7 @@ def test_noise_of_any_decimal_costs_no_more_than_that_decimal() -> None:
             assert tight * exact <= spent <= exact
 
 
+@pytest.mark.check
 def test_so_it_does_in_the_mechanisms() -> None:
     rng = np.random.default_rng(3)
     batch = rng.random((2, 12))

@@ -113,7 +113,7 @@ def sizes_apart(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("ball", BALLS)
 @pytest.mark.parametrize("source", ["system", "seeded", "twin"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_noise_has_its_law(ball: Ball, source: str) -> None:
     noise = System() if source == "system" else Seeded(np.random.default_rng(5))
     drawn = (sizes_apart if source == "twin" else ball_noise)(noise, ball, 6_000)
@@ -382,7 +382,7 @@ def named_right(n: int, least: int, rows: int, epsilon: float, trials: int, coun
 CORNERS = [(500, 10, 25, 3.0), (500, 50, 100, 1.0), (500, 150, 60, 8.0), (200, 5, 5, 5.0), (500, 10, 2, 2.0)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "least", "rows", "epsilon"), CORNERS)
 @pytest.mark.parametrize("count", [2, 5])
 def test_no_attack_that_is_played_finds_out_more_than_is_said(

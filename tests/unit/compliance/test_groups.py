@@ -157,6 +157,7 @@ def test_models_that_part_people_too_finely_share_no_table() -> None:
     assert sum(table.rate for table in release.tables) <= noise_rate(1.0) * 1.0001
 
 
+@pytest.mark.check
 def test_models_with_a_table_each_share_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PEOPLE_A_STRATUM", math.inf)
     assert max(worst_loss(3, 1.0)) <= 1.0

@@ -411,7 +411,7 @@ def test_what_counts_claim_is_true_at_least_as_often(name, metric, epsilon, thre
     assert likely >= -5
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "epsilon"),
     [("counts", 1.0), ("counts", 0.3), ("counts-gaussian", 1.0), ("cube", 1.0), ("randomized-response", 3.0)],

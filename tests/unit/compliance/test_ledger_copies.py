@@ -97,6 +97,7 @@ def test_a_twin_that_copies_the_file_alone_is_refused(
         copies_under_way(path, tmp_path / "backups", seal, 30)
 
 
+@pytest.mark.check
 def test_a_copy_that_was_changed_is_put_back_as_it_was_or_not_at_all(tmp_path: Path, path: Path, seal: Seal) -> None:
     ledger = opened(path, seal)
     for number in range(3):

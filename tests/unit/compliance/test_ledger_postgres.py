@@ -444,6 +444,7 @@ def test_a_server_that_may_lose_what_it_committed_is_refused(
         postgres.remove(server)
 
 
+@pytest.mark.check
 def test_a_standby_is_refused_and_one_that_lags_is_when_it_is_promoted(tmp_path: Path) -> None:
     primary = postgres.begin()
     standby = primary.standby()

@@ -484,7 +484,7 @@ def test_counts_answer_exactly_at_a_large_epsilon() -> None:
             assert released[sane] == pytest.approx(exact[sane], abs=1e-3)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
 def test_counts_lie_around_the_gap_and_shrunk_ones_below_where_noise_hides_it(name: str) -> None:
     # A standard deviation of 0.13 over 400 answers: 6 of their mean's are 0.04, a false-alarm rate below 1e-8.
@@ -552,6 +552,7 @@ def test_the_size_is_bought_once(name: str) -> None:
     assert set(other.facts) == {"n0 of y=1", "n0 of y=0"}
 
 
+@pytest.mark.check
 def test_counts_answers_are_possible() -> None:
     for metric in METRICS:
         low, high = metric_range(metric)

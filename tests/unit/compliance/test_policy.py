@@ -310,7 +310,7 @@ def test_a_policy_may_want_guarantees(tmp_path: Path, values: Values) -> None:
     assert policy.mechanism == Recommended(policy.shares, reveal_max=0.6, promise="guaranteed")
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("minimum", "kept"), [(20, True), (1, False)])
 def test_a_limit_that_nothing_keeps_for_so_small_a_group_is_warned_of(
     tmp_path: Path, values: Values, caplog: pytest.LogCaptureFixture, minimum: int, kept: bool
@@ -414,6 +414,7 @@ def test_the_page_says_what_the_example_s_budget_gives_away() -> None:
     assert f"```text\n{told}\n```" in (EXAMPLE.parent / "serving.md").read_text()
 
 
+@pytest.mark.check
 def test_tables_and_releases_of_the_same_people_are_counted(tmp_path: Path, values: Values) -> None:
     values["audit"]["mechanism"] = "counts"
     alone = budget_of(tmp_path, values, 20)[1]

@@ -72,6 +72,7 @@ def test_where_nothing_stays_below_the_least_is_revealed() -> None:
     assert Recommended(reveal_max=0.55).reveals("sp", 20, 1, 3.0, 0.0) >= told[name]
 
 
+@pytest.mark.check
 def test_cells_that_are_few_enough_answer_where_nothing_else_stays_within() -> None:
     asked, epsilon = question(100, 40, alike=False), 100.0
     assert revealed(choose("sp", 100, 40, epsilon, limit=LIMIT), "sp", 100, 40, epsilon) > 0.6
@@ -81,6 +82,7 @@ def test_cells_that_are_few_enough_answer_where_nothing_else_stays_within() -> N
     assert 1 < planned.count <= cells_within(100, epsilon, LIMIT)
 
 
+@pytest.mark.check
 def test_within_the_limit_nothing_is_chosen_that_errs_more_than_the_midpoint() -> None:
     asked = question(100, 40, alike=False)
     assert choose("sp", 100, 40, 10.0, limit=LIMIT) == "cauchy"  # the least error of what stays within, and too much

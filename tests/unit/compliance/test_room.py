@@ -187,6 +187,7 @@ def work(call: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.check
 def test_what_one_developer_has_bought_is_no_work_for_others_and_little_for_itself() -> None:
     case = case_of("cells")
     ask(case, "first", 0.5, developer="bob")

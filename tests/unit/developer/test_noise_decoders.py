@@ -90,7 +90,7 @@ def test_ep_decides_exact_answers_about_a_thousand(rows: Rows) -> None:
 
 # Measured over 200 seeds: 64.4, 85.8, 98.4; one game's leakage has a standard deviation of 8, 13 and 5 points, so that
 # 40 games' mean is 5.3 standard errors (1e-7) above the bounds here.
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("epsilon", "least"), [(100, 57.5), (1000, 74.5), (10_000, 93.5)])
 def test_ep_sees_through_conceal_without_knowing_the_sizes(epsilon: float, least: float) -> None:
     found = [conceal_game(100, 10, 40, epsilon, seed) for seed in range(40)]

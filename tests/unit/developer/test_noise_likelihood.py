@@ -229,7 +229,7 @@ def test_a_cubes_smeared_density_and_its_slopes(law: CubeNoise, variance: float)
     assert h == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-3, abs=1e-3 / variance)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("first", [True, False])
 def test_the_law_is_that_of_a_cube(first: bool) -> None:
     # One answer of each of many batches: those of one share a size. Two say the same, and one is the same for all.

@@ -83,6 +83,7 @@ def test_conceal_at_the_bar(n0: int | None) -> None:
     assert right(Terms(mechanism="conceal", epsilon=100.0, n0=n0), 4000) >= 0.94 * 4000
 
 
+@pytest.mark.check
 def test_a_known_size_helps() -> None:
     trials = 400
     known, unknown = (right(Terms(mechanism="conceal", epsilon=100.0, n0=n0), trials) for n0 in (N0, None))

@@ -139,7 +139,7 @@ def test_everybody_is_right_in_twenty_worlds(name: str, n: int, n0: int, setting
     assert max(answers for _, answers in played) <= most
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("seed", range(3))
 def test_rounded_answers_take_more(seed: int) -> None:
     exact, answers = right("splitting", population(1000, 104, seed), precision=4, seed=seed)

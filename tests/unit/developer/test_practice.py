@@ -194,6 +194,7 @@ def test_oversampling_without_more_noise_is_caught(done: Done) -> None:
     assert made.spent.epsilon > BUDGET.epsilon
 
 
+@pytest.mark.check
 def test_what_a_step_divides_by_does_not_tell_the_groups_sizes(done: Done) -> None:
     _, group = people()
     for protected in (group, 1 - group):

@@ -302,7 +302,7 @@ def test_no_probability_is_beyond_what_epsilon_allows(decoder: str) -> None:
     assert decide(replace(own, decode=DECODERS["l1"]), evidence).confidence is None
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.data(),

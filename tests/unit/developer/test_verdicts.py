@@ -102,6 +102,7 @@ def test_everybody_falls_to_little_more_verdicts_than_the_information_bound(
     assert min(asked) >= math.log2(math.comb(n, n0))
 
 
+@pytest.mark.check
 def test_a_gap_at_the_limit_itself_does_not_mislead() -> None:
     # One accepted of ten and none of the ten others has the gap 0.1: rounding decides the verdict.
     for seed, threshold in itertools.product(range(30), (0.1, 0.2, 0.3, np.nextafter(0.2, 0), np.nextafter(0.3, 0))):

@@ -182,6 +182,7 @@ def test_those_that_are_left_out_tell_less_within_the_same_limit(people: int, le
             assert of_all <= of_some + 0.002, (names, epsilon)
 
 
+@pytest.mark.check
 def test_nobody_is_left_out_where_anything_may_tell_most() -> None:
     """The broken twin of the test above leaves a cube out for 24 people, who are told most about by it."""
     names = ("laplace", "cube", "cells", TABLES)

@@ -53,6 +53,7 @@ def test_the_corrected_bounds_with_their_drift_hold_in_every_world_of_four_peopl
                 assert holds(leakage(people[:, 2], people[:, 0], people[:, 1], np.arange(4) >= n0))
 
 
+@pytest.mark.check
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(*[st.integers(0, 1)] * 5), min_size=2, max_size=60))
 def test_the_corrected_bounds_hold_in_any_sample(rows: list[tuple[int, ...]]) -> None:

@@ -633,6 +633,7 @@ def test_a_formula_stays_a_text_in_a_spreadsheet() -> None:
     assert base64.b64decode(table.csv.partition("base64,")[2]).decode().split() == ["name,gap", "'=1+1,-0.5", "a=1,1"]
 
 
+@pytest.mark.check
 def test_the_page_is_drawn_from_the_account_alone(account: dict[str, Any], rendered: None) -> None:
     assert render(json.loads(json.dumps(account))) == render(account)
 

@@ -60,7 +60,7 @@ def test_pages_and_terminals_of_the_reveal_game_say_it_right(name: str, tmp_path
     assert "counting both groups equally" in page
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", test_verdict_cards.RUNS)
 def test_pages_of_every_game_say_it_right(name: str, tmp_path: Path) -> None:
     run = test_verdict_cards.RUNS[name](6)

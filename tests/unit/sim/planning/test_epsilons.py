@@ -97,6 +97,7 @@ def test_where_more_epsilon_errs_more_the_least_that_is_enough_is_still_the_leas
     assert [found.least(width) for width in (0.05, 0.1, 0.2, 0.25, 0.3)] == [None, 3, 1, 1, 1]
 
 
+@pytest.mark.check
 @pytest.mark.usefixtures("coarse")
 def test_epsilons_that_a_mechanism_refuses_are_left_out_but_not_the_one_that_is_asked() -> None:
     asked = replace(LAPLACE, mechanism="conceal-laplace", delta=1e-6)

@@ -143,6 +143,7 @@ def test_a_constant_decision_is_a_model_too() -> None:
     assert (plan.holds, plan.best, plan.undecided) == (True, None, False)
 
 
+@pytest.mark.check
 def test_what_is_lost_by_scaling_rows_is_possible_without_privacy() -> None:
     """How long a row is tells the label, which private regressions cannot see."""
     rng = np.random.default_rng(0)

@@ -45,7 +45,7 @@ def bound(subject, level, samples, seed):
     return lower_bound(subject, worst_pairs("sp", 3, 1, generator)[:1], level, samples, generator)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("twin", names("broken twin"))
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_broken_twin_is_caught_by_its_sessions(twin, seed):
@@ -82,7 +82,7 @@ def test_no_mechanism_is_accused(name, metric):
     assert not audit(name, subject, setting, LEVEL, 2**14, 1).accused
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["group-counts", "group-rows"])
 def test_counts_by_group_are_not_accused(name):
     subject, setting = prepare(name)
@@ -104,6 +104,7 @@ def test_sessions_of_counts_by_group_are_what_the_service_releases(name, queries
         assert session.tolist() == np.concatenate([of.ravel() for of in numbers]).tolist()
 
 
+@pytest.mark.check
 def test_two_batches_spend_twice_as_much():
     """Twice the same batch at epsilon 1 is below 2, and well above 1: the second batch was really asked."""
     subject, setting = prepare("laplace", batches=2)

@@ -93,7 +93,7 @@ def test_everything_of_one_s_own_is_tried():
     assert of_the_file - sound - {"exact_gaps", "moves", "added", "_for_one", "_of_response"} == set(BROKEN)
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", names("broken twin"))
 def test_twins_are_found_whose_fault_is_in_what_releases(name):
     verdict = found(name)
