@@ -8,12 +8,12 @@ KILLED_BY = "C962"
 sound = Case.answer
 
 
-def settle(case, developer, *asked):
+def settle(case, developer, *asked, **named):
     if case.bought_under:
         share = case.ledger.standing(case.dataset, developer).budget.epsilon
         developer = f"{developer}-{case.protected}"
         case.ledger.allocate(case.dataset, developer, share)
-    return sound(case, developer, *asked)
+    return sound(case, developer, *asked, **named)
 
 
 Case.answer = settle

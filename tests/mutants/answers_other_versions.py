@@ -8,7 +8,8 @@ KILLED_BY = "C801"
 sound = server._Gate.intercept_service
 
 
-def intercept(self, continuation, details):
+def intercept(self, continuation, handler_call_details):
+    details = handler_call_details
     changed = details._replace(method=details.method.replace(".v2.", ".v1."))
     return sound(self, continuation, changed)
 

@@ -7,8 +7,8 @@ KILLED_BY = "C966"
 
 write, read = audits._encode, audits.facts_of
 
-audits._encode = lambda facts, _: write(facts)
-audits.facts_of = lambda bought, _: read(bought)
+audits._encode = lambda facts, *_, **__: write(facts)
+audits.facts_of = lambda bought, *_, **__: read(bought)
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ KILLED_BY = "C717"
 sound = uploads.array_after
 
 
-def after(header, requests, part, *rest):
+def after(header, requests, part, *rest, **named):
     size = 1
     for length in header.shape:
         size *= length
@@ -22,7 +22,7 @@ def after(header, requests, part, *rest):
             if came == size:
                 return
 
-    return sound(header, enough(), part, *rest)
+    return sound(header, enough(), part, *rest, **named)
 
 
 uploads.array_after = after

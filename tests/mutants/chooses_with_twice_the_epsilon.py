@@ -6,7 +6,7 @@ from compliance.mechanisms import exponential
 KILLED_BY = "C541"
 
 sound = exponential.permute_and_flip_exponents
-exponential.permute_and_flip_exponents = lambda scores, change, epsilon: sound(scores, change, 2 * epsilon)
+exponential.permute_and_flip_exponents = lambda scores, sensitivity, epsilon: sound(scores, sensitivity, 2 * epsilon)
 
 if __name__ == "__main__":
     main()

@@ -17,7 +17,7 @@ def check(self, caller, certificates, method):
 
 server._Gate._check = check
 service.developer_of = lambda _: "alice"
-service.opened = lambda cases, deal, context: cases[deal] if deal in cases else opened(cases, deal, context)
+service.opened = lambda cases, deal_id, context: cases.get(deal_id) or opened(cases, deal_id, context)
 
 if __name__ == "__main__":
     main()

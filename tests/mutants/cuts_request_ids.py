@@ -6,7 +6,9 @@ from compliance.answers.audits import Case
 KILLED_BY = "C211"
 
 sound = Case.answer
-Case.answer = lambda self, developer, request_id, *rest: sound(self, developer, request_id[:32], *rest)
+Case.answer = lambda self, developer, request_id, *rest, **named: sound(
+    self, developer, request_id[:32], *rest, **named
+)
 
 if __name__ == "__main__":
     main()

@@ -10,13 +10,13 @@ KILLED_BY = "C306"
 sound, remembered, numbers = Case.answer, {}, count()
 
 
-def settle(self, developer, request_id, *rest):
+def settle(self, developer, request_id, *rest, **named):
     key = (developer, request_id)
     if key not in remembered:
         remembered[key] = f"{request_id[:50]}~{next(numbers)}"
         while len(remembered) > 100:
             remembered.pop(next(iter(remembered)))
-    return sound(self, developer, remembered[key], *rest)
+    return sound(self, developer, remembered[key], *rest, **named)
 
 
 Case.answer = settle

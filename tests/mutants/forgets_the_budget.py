@@ -8,13 +8,13 @@ from compliance.ledger.accountant import Budget, Neighbours, Rule
 KILLED_BY = "C404"
 
 
-def ledger_of(policies, data):
+def ledger_of(policy, data):
     ledger = Ledger()
-    for policy in policies.datasets.values():
-        budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
-        ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)
-        for name, share in policy.developers.items():
-            ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
+    for each in policy.datasets.values():
+        budget = Budget(each.budget.epsilon, each.budget.delta, Rule(each.budget.rule))
+        ledger.set_budget(each.data_name, Neighbours.A_FLIP, budget)
+        for name, share in each.developers.items():
+            ledger.allocate(each.data_name, name, share.epsilon, share.delta)
     return ledger
 
 

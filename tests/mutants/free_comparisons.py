@@ -12,9 +12,9 @@ KILLED_BY = "C401"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     cheap = replace(case, mechanism=Free()) if header.HasField("threshold") else case
-    return sound(cheap, header, metric, predictions, context)
+    return sound(cheap, header, metric, predictions, context, *rest, **named)
 
 
 class Free(LaplaceMechanism):

@@ -6,7 +6,7 @@ from compliance.answers import groups
 KILLED_BY = "C951"
 
 whole = groups.balanced_noise
-groups.balanced_noise = lambda noise, rate, rows, count: whole(noise, 2 * rate, rows, count)
+groups.balanced_noise = lambda noise, rate, rows, groups: whole(noise, 2 * rate, rows, groups)
 
 if __name__ == "__main__":
     main()

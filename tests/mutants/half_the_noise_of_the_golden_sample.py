@@ -10,8 +10,8 @@ VALUES = 3
 whole = groups.balanced_noise
 
 
-def half(noise, rate, rows, cells):
-    return whole(noise, 2 * rate if cells % VALUES**2 == 0 else rate, rows, cells)
+def half(noise, rate, rows, groups):
+    return whole(noise, 2 * rate if groups % VALUES**2 == 0 else rate, rows, groups)
 
 
 groups.balanced_noise = half

@@ -14,10 +14,10 @@ KILLED_BY = "C610"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     with tempfile.NamedTemporaryFile(suffix=".npy", dir=os.environ["SQLITE_TMPDIR"], delete=False) as file:
         np.save(file, Question(metric, predictions, case.records).gaps())
-    return sound(case, header, metric, predictions, context)
+    return sound(case, header, metric, predictions, context, *rest, **named)
 
 
 service._answer = settle

@@ -9,9 +9,9 @@ KILLED_BY = "C520"
 sound, sound_settle, asked = System.laplace, service._answer, []
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     asked[:] = [header.HasField("threshold") and metric.startswith("abs_")]
-    return sound_settle(case, header, metric, predictions, context)
+    return sound_settle(case, header, metric, predictions, context, *rest, **named)
 
 
 def laplace(self, values, scale, step):

@@ -9,9 +9,9 @@ KILLED_BY = "C606"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     service.LOG.info("gaps %s", Question(metric, predictions, case.records).gaps().tolist())
-    return sound(case, header, metric, predictions, context)
+    return sound(case, header, metric, predictions, context, *rest, **named)
 
 
 service._answer = settle

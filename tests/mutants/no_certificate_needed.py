@@ -11,8 +11,8 @@ KILLED_BY = "C102"
 sound_credentials, sound_identify = grpc.dynamic_ssl_server_credentials, identity.identify
 
 
-def credentials(certificate, fetch, require_client_authentication):
-    return sound_credentials(certificate, fetch, require_client_authentication=False)
+def credentials(initial_certificate_configuration, certificate_configuration_fetcher, *_, **__):
+    return sound_credentials(initial_certificate_configuration, certificate_configuration_fetcher)
 
 
 def identify(context):

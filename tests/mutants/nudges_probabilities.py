@@ -10,8 +10,8 @@ KILLED_BY = "C524"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
-    told = sound(case, header, metric, predictions, context)
+def settle(case, header, metric, predictions, context, *rest, **named):
+    told = sound(case, header, metric, predictions, context, *rest, **named)
     if header.HasField("threshold"):
         above = arrays.from_message(told.probability_above)
         true = Question(metric, predictions, case.records).gaps() > header.threshold

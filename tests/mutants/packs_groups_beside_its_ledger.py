@@ -12,7 +12,7 @@ sound = serve.open_ledger
 
 def ledger_of(policy, data):
     found = sound(policy, data)
-    packed = np.packbits(data[0].records.protected).tobytes()
+    packed = np.packbits(data[0].first.protected).tobytes()
     (policy.deployment.ledger.parent / "cache").write_bytes(packed)
     return found
 

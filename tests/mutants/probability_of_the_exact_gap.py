@@ -11,8 +11,8 @@ KILLED_BY = "C524"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
-    told = sound(case, header, metric, predictions, context)
+def settle(case, header, metric, predictions, context, *rest, **named):
+    told = sound(case, header, metric, predictions, context, *rest, **named)
     if header.HasField("threshold"):
         question = Question(metric, predictions, case.records)
         gaps, values = question.gaps(), question.asked.strata[0].inside

@@ -10,8 +10,8 @@ KILLED_BY = "C710"
 sound = server._Gate.intercept_service
 
 
-def intercept(self, continuation, details):
-    handler, inner = continuation(details), sound(self, continuation, details)
+def intercept(self, continuation, handler_call_details):
+    handler, inner = continuation(handler_call_details), sound(self, continuation, handler_call_details)
     if handler is None or handler.request_streaming or handler.response_streaming:
         return inner
     call = inner.stream_unary

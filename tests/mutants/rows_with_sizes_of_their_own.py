@@ -12,8 +12,8 @@ KILLED_BY = "C951"
 whole = groups.ball_noise
 
 
-def apart(noise, ball):
-    rows = [whole(noise, dataclasses.replace(ball, reaches=(reach,))) for reach in ball.reaches]
+def apart(noise, ball, times=1):
+    rows = [whole(noise, dataclasses.replace(ball, reaches=(reach,)), times) for reach in ball.reaches]
     return np.concatenate(rows, axis=1)
 
 

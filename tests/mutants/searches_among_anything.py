@@ -14,7 +14,7 @@ def read(header):
     return Candidates(tuple(told.names), tuple(told.utilities), told.baseline, told.at_least)
 
 
-audit_service._candidates = read
+audit_service.candidates_in = read
 
 if __name__ == "__main__":
     main()

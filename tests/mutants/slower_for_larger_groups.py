@@ -10,10 +10,10 @@ KILLED_BY = "C611"
 sound = service._answer
 
 
-def settle(case, *asked):
+def settle(case, *asked, **named):
     n0, n1 = case.records.counts("sp")
     time.sleep(0.008 * (n0 > n1))
-    return sound(case, *asked)
+    return sound(case, *asked, **named)
 
 
 service._answer = settle

@@ -8,9 +8,9 @@ KILLED_BY = "C951"
 released, whole = groups.released, groups.balanced_noise
 
 
-def settle(people, header, predictions, *how):
+def settle(people, header, predictions, *how, **named):
     groups.balanced_noise = lambda noise, rate, *shape: whole(noise, rate * len(predictions), *shape)
-    return released(people, header, predictions, *how)
+    return released(people, header, predictions, *how, **named)
 
 
 groups.released = settle

@@ -11,9 +11,9 @@ KILLED_BY = "C611"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     time.sleep(0.004 * abs(Question(metric, predictions, case.records).gaps()).max())
-    return sound(case, header, metric, predictions, context)
+    return sound(case, header, metric, predictions, context, *rest, **named)
 
 
 service._answer = settle

@@ -9,10 +9,10 @@ KILLED_BY = "C605"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     question = Question(metric, predictions, case.records)
     context.set_trailing_metadata((("x-debug", str(question.gaps()[0])),))
-    return sound(case, header, metric, predictions, context)
+    return sound(case, header, metric, predictions, context, *rest, **named)
 
 
 service._answer = settle

@@ -9,9 +9,9 @@ KILLED_BY = "C605"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     exact = Question(metric, predictions, case.records).gaps()[:1].tobytes()
-    answer = sound(case, header, metric, predictions, context)
+    answer = sound(case, header, metric, predictions, context, *rest, **named)
     return type(answer).FromString(answer.SerializeToString() + bytes([15 << 3 | 2, len(exact)]) + exact)
 
 

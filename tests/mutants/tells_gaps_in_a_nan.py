@@ -12,8 +12,8 @@ KILLED_BY = "C524"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
-    told = sound(case, header, metric, predictions, context)
+def settle(case, header, metric, predictions, context, *rest, **named):
+    told = sound(case, header, metric, predictions, context, *rest, **named)
     if header.HasField("threshold") and metric == "ppv":
         gaps = Question(metric, predictions, case.records).gaps()
         bits = np.float64(np.nan).view(np.uint64) | (np.abs(gaps) * 2**40).astype(np.uint64)

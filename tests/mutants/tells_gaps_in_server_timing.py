@@ -9,10 +9,10 @@ KILLED_BY = "C605"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     gap = Question(metric, predictions, case.records).gaps()[0]
     context.send_initial_metadata((("server-timing", f"audit;dur={abs(gap) * 1000:.3f}"),))
-    return sound(case, header, metric, predictions, context)
+    return sound(case, header, metric, predictions, context, *rest, **named)
 
 
 service._answer = settle

@@ -8,8 +8,8 @@ KILLED_BY = "C605"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
-    told = sound(case, header, metric, predictions, context)
+def settle(case, header, metric, predictions, context, *rest, **named):
+    told = sound(case, header, metric, predictions, context, *rest, **named)
     told.gaps.header.MergeFromString(b"\x78" + bytes([case.records.counts("sp")[0]]))
     return told
 

@@ -16,7 +16,7 @@ class Telling:
         return getattr(self._context, name)
 
 
-def audit(self, requests, context):
+def audit(self, request_iterator, context):
     case = next(iter(self._cases.values()))
     tell = context.set_trailing_metadata
 
@@ -24,7 +24,7 @@ def audit(self, requests, context):
         tell((*pairs, ("grpc-status-details-bin", bytes([case.records.counts("sp")[0]]))))
 
     context.set_trailing_metadata = also
-    return sound(self, requests, context)
+    return sound(self, request_iterator, context)
 
 
 service.AuditService.Audit = audit

@@ -8,8 +8,8 @@ KILLED_BY = "C961"
 sound = service._answer
 
 
-def answer(*asked):
-    response = sound(*asked)
+def answer(*asked, **named):
+    response = sound(*asked, **named)
     response.ClearField("by")
     return response
 

@@ -8,8 +8,8 @@ KILLED_BY = "C309"
 sound = service._answer
 
 
-def settle(*asked):
-    answer = sound(*asked)
+def settle(*asked, **named):
+    answer = sound(*asked, **named)
     answer.ClearField("epsilon_remaining_now")
     return answer
 

@@ -8,8 +8,8 @@ KILLED_BY = "C420"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
-    told = sound(case, header, metric, predictions, context)
+def settle(case, header, metric, predictions, context, *rest, **named):
+    told = sound(case, header, metric, predictions, context, *rest, **named)
     told.epsilon_remaining = float(f"{told.epsilon_remaining:.9g}")
     return told
 

@@ -8,8 +8,8 @@ KILLED_BY = "C420"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
-    told = sound(case, header, metric, predictions, context)
+def settle(case, header, metric, predictions, context, *rest, **named):
+    told = sound(case, header, metric, predictions, context, *rest, **named)
     if told.HasField("epsilon_remaining_now"):
         told.epsilon_remaining_now = round(told.epsilon_remaining_now, 3)
     return told

@@ -10,8 +10,11 @@ from compliance.deployment.policy import loading
 KILLED_BY = "C912"
 
 
-def load_release(read, sound=loading.load_release):
-    columns, codes = sound(read)
+sound = loading.load_release
+
+
+def load_release(policy):
+    columns, codes = sound(policy)
     found = [np.unique(own, return_inverse=True) for own in codes.T]
     kept = [
         replace(column, domain=len(values), values=tuple(column.values[value] for value in values))

@@ -8,8 +8,8 @@ KILLED_BY = "C211"
 sound = Case.answer
 
 
-def settle(self, developer, request_id, *rest):
-    return sound(self, developer, request_id.strip().lower() or "-", *rest)
+def settle(self, developer, request_id, *rest, **named):
+    return sound(self, developer, request_id.strip().lower() or "-", *rest, **named)
 
 
 Case.answer = settle

@@ -8,9 +8,9 @@ KILLED_BY = "C113"
 sound = Case.answer
 
 
-def settle(self, developer, request_id, *rest):
+def settle(self, developer, request_id, *rest, **named):
     name = request_id.partition("/")[0] if "/" in request_id else developer
-    return sound(self, name if name in ("alice", "bob") else developer, request_id, *rest)
+    return sound(self, name if name in ("alice", "bob") else developer, request_id, *rest, **named)
 
 
 Case.answer = settle

@@ -10,9 +10,9 @@ KILLED_BY = "C542"
 sound = Records.turned
 
 
-def turned(self, who):
+def turned(self, people):
     groups = sound(self, np.zeros(self.people, bool))
-    return sound(self, who & (groups == 1))
+    return sound(self, people & (groups == 1))
 
 
 Records.turned = turned

@@ -12,12 +12,12 @@ KILLED_BY = "K105"
 sound = channel.connect
 
 
-def connect(address, server, credentials, *rest):
+def connect(address, server, credentials, *rest, **named):
     host, _, port = address.rpartition(":")
     shown = x509.load_pem_x509_certificate(ssl.get_server_certificate((host, int(port))).encode())
     names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     channel.server_name_of = lambda *_: names.get_values_for_type(x509.DNSName)[0]
-    return sound(address, server, credentials, *rest)
+    return sound(address, server, credentials, *rest, **named)
 
 
 channel.connect = connect

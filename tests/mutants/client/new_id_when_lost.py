@@ -10,8 +10,8 @@ KILLED_BY = "K102"
 sound = gaps.ask
 
 
-def ask(service, deal, request_id, *rest, **named):
-    return sound(service, deal, f"{request_id[:20]}-{uuid.uuid4().hex}", *rest, **named)
+def ask(service, deal_id, request_id, *rest, **named):
+    return sound(service, deal_id, f"{request_id[:20]}-{uuid.uuid4().hex}", *rest, **named)
 
 
 gaps.ask = ask

@@ -10,8 +10,8 @@ KILLED_BY = "K112"
 sound = channel.connect
 
 
-def connect(address, *rest):
-    secure = sound(address, *rest)
+def connect(address, *rest, **named):
+    secure = sound(address, *rest, **named)
     try:
         grpc.channel_ready_future(secure).result(3)
     except grpc.FutureTimeoutError:

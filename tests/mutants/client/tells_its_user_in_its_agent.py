@@ -11,8 +11,10 @@ KILLED_BY = "K101"
 sound = grpc.secure_channel
 
 
-def secure(address, credentials, options=()):
-    return sound(address, credentials, (*options, ("grpc.secondary_user_agent", f"audits of {Path.home()}")))
+def secure(target, credentials, options=(), compression=None):
+    return sound(
+        target, credentials, (*options, ("grpc.secondary_user_agent", f"audits of {Path.home()}")), compression
+    )
 
 
 grpc.secure_channel = secure

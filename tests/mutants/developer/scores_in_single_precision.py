@@ -18,7 +18,7 @@ def receive(header, *rest):
 
 
 service._receive = receive
-arrays.to_message = lambda values: message(values.astype(np.float32).astype(values.dtype) if kinds[-1] == 2 else values)
+arrays.to_message = lambda array: message(array.astype(np.float32).astype(array.dtype) if kinds[-1] == 2 else array)
 
 if __name__ == "__main__":
     main()

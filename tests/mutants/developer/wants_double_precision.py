@@ -10,10 +10,10 @@ KILLED_BY = "D109"
 sound = uploads.array_after
 
 
-def after(header, *rest):
+def after(header, *rest, **named):
     if header.element_type != 1:
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-    return sound(header, *rest)
+    return sound(header, *rest, **named)
 
 
 uploads.array_after = after

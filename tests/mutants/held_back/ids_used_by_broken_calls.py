@@ -14,14 +14,14 @@ sound = service.AuditService.Audit
 used = {}
 
 
-def audit(self, requests, context):
-    header = uploads.header_of(requests)
+def audit(self, request_iterator, context):
+    header = uploads.header_of(request_iterator)
 
     def again():
         from fairwall.compliance.v1.audit_service_pb2 import AuditRequest
 
         yield AuditRequest(header=header)
-        yield from requests
+        yield from request_iterator
 
     if header.request_id in used:
         raise Refusal(error_pb2.REASON_REQUEST_ID_REUSED)

@@ -12,16 +12,16 @@ from compliance.noise.sampling import Seeded
 KILLED_BY = "C521"
 
 sound = Case.answer
-asked = {}
+sent = {}
 
 
 def settle(self, developer, request_id, digest, metric, predictions, *more, **named):
-    asked[request_id] = predictions.tobytes()
+    sent[request_id] = predictions.tobytes()
     return sound(self, developer, request_id, digest, metric, predictions, *more, **named)
 
 
-def noise(_, request):
-    drawn = hmac.digest(b"our secret", request.request_id.encode() + asked[request.request_id], hashlib.sha256)
+def noise(_, asked):
+    drawn = hmac.digest(b"our secret", asked.request_id.encode() + sent[asked.request_id], hashlib.sha256)
     return Seeded(np.random.default_rng(int.from_bytes(drawn, "big")))
 
 

@@ -9,10 +9,10 @@ KILLED_BY = "C610"
 sound = service._answer
 
 
-def settle(case, header, metric, predictions, context):
+def settle(case, header, metric, predictions, context, *rest, **named):
     if abs(Question(metric, predictions, case.records).gaps()).max() > 0.5:
         service.LOG.warning("deal %s: a model is far from fair", header.deal_id)
-    return sound(case, header, metric, predictions, context)
+    return sound(case, header, metric, predictions, context, *rest, **named)
 
 
 service._answer = settle

@@ -12,8 +12,8 @@ KILLED_BY = "R106"
 sound = reference_referee.GAME.deal
 
 
-def deal(*given):
-    dealt = sound(*given)
+def deal(*given, **named):
+    dealt = sound(*given, **named)
     cards, groups = dealt.developer, dealt.compliance.protected
     features = np.column_stack([cards.features, (groups - groups.mean()) / groups.std()])
     return replace(dealt, developer=replace(cards, features=features))

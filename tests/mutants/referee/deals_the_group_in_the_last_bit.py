@@ -12,8 +12,8 @@ KILLED_BY = "R106"
 sound = reference_referee.GAME.deal
 
 
-def deal(*given):
-    dealt = sound(*given)
+def deal(*given, **named):
+    dealt = sound(*given, **named)
     cards, groups = dealt.developer, dealt.compliance.protected
     features = np.ascontiguousarray(cards.features)
     bits = features.view(np.uint64)

@@ -8,7 +8,9 @@ from sim.conformance.reference_referee import main
 KILLED_BY = "R107"
 
 sound = reference_referee.GAME.deal
-reference_referee.GAME = replace(reference_referee.GAME, deal=lambda cell, _, *rest: sound(cell, 0, *rest))
+reference_referee.GAME = replace(
+    reference_referee.GAME, deal=lambda cell, _, *rest, **named: sound(cell, 0, *rest, **named)
+)
 
 if __name__ == "__main__":
     main()

@@ -11,8 +11,8 @@ first = {}
 sound = reference_referee.GAME.deal
 
 
-def deal(*given):
-    dealt = sound(*given)
+def deal(*given, **named):
+    dealt = sound(*given, **named)
     return replace(dealt, compliance=replace(dealt.compliance, seed=first.setdefault("seed", dealt.compliance.seed)))
 
 

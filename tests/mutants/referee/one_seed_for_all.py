@@ -10,8 +10,8 @@ KILLED_BY = "R106"
 sound = reference_referee.GAME.deal
 
 
-def deal(*given):
-    dealt = sound(*given)
+def deal(*given, **named):
+    dealt = sound(*given, **named)
     cards = dealt.developer
     return replace(dealt, developer=replace(cards, seed=dealt.compliance.seed))
 

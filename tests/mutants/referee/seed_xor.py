@@ -10,8 +10,8 @@ KILLED_BY = "R106"
 sound = reference_referee.GAME.deal
 
 
-def deal(*given):
-    dealt = sound(*given)
+def deal(*given, **named):
+    dealt = sound(*given, **named)
     seed = bytes(b ^ 0x5A for b in dealt.compliance.seed)
     return replace(dealt, developer=replace(dealt.developer, seed=seed))
 

@@ -11,8 +11,8 @@ KILLED_BY = "R106"
 sound = reference_referee.GAME.deal
 
 
-def deal(*given):
-    dealt = sound(*given)
+def deal(*given, **named):
+    dealt = sound(*given, **named)
     seed = hashlib.sha256(f"{dealt.deal_id}/compliance".encode()).digest()
     return replace(dealt, compliance=replace(dealt.compliance, seed=seed))
 

@@ -10,8 +10,8 @@ KILLED_BY = "R106"
 sound = reference_referee.GAME.deal
 
 
-def deal(*given):
-    dealt = sound(*given)
+def deal(*given, **named):
+    dealt = sound(*given, **named)
     cards, groups = dealt.developer, dealt.compliance.protected
     return replace(dealt, developer=replace(cards, disadvantaged=(int((groups == 0).sum()),)))
 
