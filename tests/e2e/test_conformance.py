@@ -294,6 +294,7 @@ def test_a_mutant_is_killed_by_the_check_that_names_it(known: Target, name: str)
     assert says_so or "refused as INTERNAL" not in outcome.text, "it raises, and breaks no promise by itself"
 
 
+@pytest.mark.check
 def test_mutants_override_what_there_is_and_as_it_is_called() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.overridden"], cwd=ROOT, capture_output=True, text=True, check=True
