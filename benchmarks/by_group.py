@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from short import parsed
 
-from compliance.answers.groups import PEOPLE_A_STRATUM, released
+from compliance.answers.groups import released
 from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.group_tables import Table
-from fairwall.laws.groups import balanced, noise_rate
+from fairwall.laws.groups import PEOPLE_A_STRATUM, balanced, noise_rate
 from fairwall.rpc.arrays import from_message
 from fairwall.tables import columns
 from fairwall.tables.reading import read

@@ -26,7 +26,7 @@ from compliance.records.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.ball import Ball
 from fairwall.laws.exposure import NO_LIMIT, Limit, of_rows, of_tables, one_person
-from fairwall.laws.groups import SUM_STEP, noise_rate, noise_variance, strata_of
+from fairwall.laws.groups import DRAWN_MAX, PEOPLE_A_STRATUM, SUM_STEP, WORTH, noise_rate, noise_variance, strata_of
 from fairwall.laws.mechanisms import BY_GROUP
 from fairwall.laws.probable import rate_of
 from fairwall.laws.shares import Shares
@@ -45,22 +45,8 @@ RELEASE_BYTES_MAX = 2 << 20
 EPSILON_MIN = 1e-4
 """Less buys noise that float64 could not add up exactly, and no number worth having."""
 
-DRAWN_MAX = 1 << 19
-"""Rows of one ball times the square of how many groups there are but one: beyond, noise takes seconds to draw."""
-
-WORTH = 0.8
-"""Rows have to have so much less variance than tables: an error that is 10% smaller."""
-
 _CLOSE = 1.02
 """So near to the limit a smaller epsilon is looked for."""
-
-PEOPLE_A_STRATUM = 50
-"""At least so many have the strata of several models' one table, on average.
-
-Models may be made to part people into strata of one each. A table of these would be everybody's group under randomised
-response, and whoever buys it right with a probability of 73% at epsilon 1: as private, by its epsilon, as any other
-answer, and not what an audit is for. `benchmarks/by_group.py` has what the best attack comes to as it is.
-"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from fairwall.laws.ball import Ball
 from fairwall.laws.groups import noise_variance
 from fairwall.rpc.arrays import from_message
 
-_EXACT = 1e-6
+EXACT = 1e-6
 """The variance that counts without noise are given: strata of several tables add up to the same people."""
 
 
@@ -36,37 +36,57 @@ def decode(asked: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: ND
     asked : decisions, shape (models, people), and the selection rates' tables that were released of them.
     shares : (groups,), the public ones.
     """
-    strata, counts, variances = (np.concatenate(parts) for parts in zip(*_told(asked), strict=True))
-    people = strata.sum(axis=1)
-    alike = strata @ strata.T
-    scores = np.full((strata.shape[1], len(shares)), -np.inf)
+    return read(*told(asked), shares)
+
+
+def read(
+    strata: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    variances: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> NDArray[np.uint8]:
+    """Guess from counts who is in which group, (people,), or (games, people) from those of several games.
+
+    Parameters
+    ----------
+    strata : (rows, people), what people count in each row.
+    counts : (rows, groups), or (games, rows, groups).
+    variances : (rows,), of the counts' noise.
+    shares : (groups,).
+    """
+    people, alike = strata.sum(axis=1), strata @ strata.T
+    best = np.full((*counts.shape[:-2], strata.shape[1]), -np.inf)
+    guess = np.zeros(best.shape, np.uint8)
     for group in np.flatnonzero(shares):
         share, spread = shares[group], shares[group] * (1 - shares[group])
-        told = np.linalg.solve(spread * alike + np.diag(variances), counts[:, group] - share * people)
-        scores[:, group] = 1 + spread / share * (strata.T @ told)
-    return np.asarray(scores.argmax(axis=1), np.uint8)
+        apart = np.linalg.solve(spread * alike + np.diag(variances), (counts[..., group] - share * people).T)
+        score = (1 + spread / share * (strata.T @ apart)).T
+        guess[score > best] = group
+        best = np.maximum(best, score)
+    return guess
 
 
-def _told(
+def told(
     asked: Sequence[tuple[NDArray[np.float64], GroupRelease]],
-) -> list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-    """Give what people count in each row, shape (rows, people), its counts, and the variance of their noise.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Give what people count in each row, its counts, and the variance of their noise, as `read` takes them.
 
     Of a table that is a 1 for each person of a stratum.
     """
-    told = []
+    parts = []
     for decisions, release in asked:
         for table in release.tables:
             hits, counts = from_message(table.hits), from_message(table.counts).astype(np.float64)
             own = decisions[list(table.models)]
             strata = (own[np.newaxis] == hits.T[:, :, np.newaxis]).all(axis=1).astype(np.float64)
-            variance = max(noise_variance(table.rate, counts.shape[1]), _EXACT)
-            told.append((strata, counts, np.full(len(counts), variance)))
+            variance = max(noise_variance(table.rate, counts.shape[1]), EXACT)
+            parts.append((strata, counts, np.full(len(counts), variance)))
         for part in release.rows:  # of selection rates: everybody is in one
             counts, steps = from_message(part.counts).astype(np.float64), np.ones((len(part.reach), decisions.shape[1]))
             for model, row in enumerate(part.row):
                 if row:
                     steps[row] = np.rint((decisions[model] - part.offset[model]) / part.slope[model])
             ball = Ball(part.rate, counts.shape[1], tuple(part.reach))
-            told.append((steps, counts, np.array([max(ball.variance(reach), _EXACT) for reach in part.reach])))
-    return told
+            parts.append((steps, counts, np.array([max(ball.variance(reach), EXACT) for reach in part.reach])))
+    strata, counts, variances = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return strata, counts, variances

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.groups.decode import decode
-from developer.groups.subsets import STRATEGIES
+from developer.groups.searched import Asked, found
+from developer.groups.subsets import SEARCHED, SUBSETS, Plan
 from developer.service import Shelf
 from fairwall.client import by_group
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
@@ -38,11 +39,20 @@ def play(seat: Seat, _shelf: Shelf) -> None:
 def _asked(compliance: by_group.Groups, deal: wire.GroupDeal) -> list[tuple[NDArray[np.float64], GroupRelease]]:
     """Ask all batches, each for its part of epsilon."""
     terms, rng = by_group.terms(compliance, deal.deal_id), generator(deal.seed)
-    choose, epsilon = STRATEGIES[deal.strategy], part_of(deal.epsilon, deal.batches)
+    plan = _plan(deal, terms.people)
+    epsilon = part_of(deal.epsilon, plan.batches)
     asked = []
-    for number in range(1, deal.batches + 1):
-        decisions = choose(rng, terms.people, deal.models)
+    for number in range(1, plan.batches + 1):
+        decisions = SUBSETS[plan.subsets](rng, terms.people, plan.parts)
         by, name = tuple(terms.attributes), f"counts-{number}"
         bought = by_group.count(compliance, deal.deal_id, name, decisions, by, ("selection_rate",), epsilon)
         asked.append((decisions, bought.release))
     return asked
+
+
+def _plan(deal: wire.GroupDeal, people: int) -> Plan:
+    if deal.strategy != SEARCHED:
+        return Plan(deal.strategy, 2**deal.models if deal.strategy == "blocks" else deal.models, deal.batches)
+    plan = found(Asked(tuple(deal.shares), people, deal.epsilon, deal.batches, deal.models))
+    LOG.info("deal %s: %d batches of %d %s", deal.deal_id, plan.batches, plan.parts, plan.subsets)
+    return plan

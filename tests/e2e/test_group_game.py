@@ -95,6 +95,18 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     assert (again.difference, again.trials) == (None, 30)
 
 
+def test_a_search_is_played_as_any_strategy(tmp_path: Path) -> None:
+    asked = ONE.replace("epsilon = 1.0\nmodels = 1", 'strategy = "searched"\nepsilon = 200.0\nmodels = 6\nbatches = 4')
+    folder = played(tmp_path, asked)
+    (cell,) = cells_of(folder)
+    assert (cell["strategy"], cell["batches"], cell["models"]) == ("searched", 4, 6)
+    assert cell["leakage"] > 60
+    assert cell["epsilon_spent"] == 200
+    assert not verify(folder).findings
+    again = playing.again(open_run(folder))
+    assert (again.difference, again.trials) == (None, 1)
+
+
 @pytest.mark.check
 def test_the_report_shows_leakage_beside_chance_and_bound(toy: Path) -> None:
     page = (toy / "report.html").read_text()
@@ -232,7 +244,11 @@ def test_a_line_that_says_otherwise_is_found(tmp_path: Path) -> None:
         ({"columns": ["race"]}, "groups.columns: only a table has them"),
         ({"source": "adult"}, "groups.shares: only of synthetic people"),
         ({"source": "adult", "shares": []}, "groups.columns: is missing"),
-        ({"strategy": "guess"}, "groups.strategy: must be one of blocks, halves"),
+        ({"strategy": "guess"}, "groups.strategy: must be one of blocks, halves, searched"),
+        (
+            {"strategy": "searched", "epsilon": 0.001, "models": 6, "batches": 3},
+            "groups.epsilon: must be at least 0.0018 for so many models",
+        ),
         ({"people": 30, "models": 5}, "groups.models: 5 make more blocks than there are people"),
         ({"people": 9}, "groups.people: "),
     ],

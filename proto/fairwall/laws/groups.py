@@ -35,6 +35,20 @@ from numpy.typing import NDArray
 SUM_STEP = 2.0**-16
 """What scores are rounded to before they are summed."""
 
+PEOPLE_A_STRATUM = 50
+"""At least so many have the strata of several models' one table, on average.
+
+Models may be made to part people into strata of one each. A table of these would be everybody's group under randomised
+response, and whoever buys it right with a probability of 73% at epsilon 1: as private, by its epsilon, as any other
+answer, and not what an audit is for. `benchmarks/by_group.py` has what the best attack comes to as it is.
+"""
+
+DRAWN_MAX = 1 << 19
+"""Rows of one ball times the square of how many groups there are but one: beyond, noise takes seconds to draw."""
+
+WORTH = 0.8
+"""Rows have to have so much less variance than tables: an error that is 10% smaller."""
+
 _RATE_BITS = 16
 
 _FINE = 2.0**-9

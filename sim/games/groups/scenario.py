@@ -27,7 +27,7 @@ class GroupsSection(Section):
     people : how many are counted.
     epsilon : what all batches may cost together, for one person's change of group; infinite for exact counts.
     strategy : whom models accept, see `developer.groups.subsets`.
-    batches, models : how many batches are asked, and how many models each has.
+    batches, models : how many batches are asked, and how many models each has; at most, where they are searched.
     """
 
     source: str = SYNTHETIC
