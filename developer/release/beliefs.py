@@ -44,7 +44,7 @@ _CLOSE = 1e-3
 _LEAST_CURVATURE = 1e-9
 _EDGE = 1e-6
 
-_SUREST = 1e-12
+SUREST = 1e-12
 """No probability is taken to be nearer to 0 or 1."""
 
 _CERTAIN = 350.0
@@ -189,10 +189,10 @@ def _spread(log_ratio: NDArray[np.float64], probability: NDArray[np.float64]) ->
     The variance at a given intercept of the regression is the sum v of p (1 - p), by which the number also grows with
     the intercept. The intercept's own variance is 1/I, I the sum of squared slopes: together v + v^2 / I.
     """
-    p = np.clip(probability, _SUREST, 1 - _SUREST)
+    p = np.clip(probability, SUREST, 1 - SUREST)
     slope = p - _posterior(-log_ratio, np.log(p / (1 - p)))
     own, told = float((p * (1 - p)).sum()), float(np.square(slope).sum())
-    return float(np.sqrt(own + own**2 / max(told, _SUREST)))
+    return float(np.sqrt(own + own**2 / max(told, SUREST)))
 
 
 def _mean_value(likelihood: NDArray[np.float64]) -> NDArray[np.float64]:

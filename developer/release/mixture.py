@@ -7,8 +7,8 @@ where the linear estimate of least mean square error would take both for Gaussia
 
 **What is asked.** Statistical parity of models that decide by a coin toss for each person, in one batch. The noise does
 not depend on the rows, and a person adds h - mean(h) to an answer: no row lets each person weigh more than one of zeros
-and ones, half of each, does. How many rows are asked is the scenario's choice: each answer of m has m times the noise
-of one alone.
+and ones, half of each, does. Each answer of m has m times the noise of one alone: how many are asked is the scenario's
+choice, or that of `developer.release.searched`.
 
 **How many are disadvantaged**, N0, is what the answers' scale depends on. By the release it is the sum M of 1 - p, with
 the standard deviation S of `developer.release.beliefs.Beliefs.spread`; that is what there is to go by with most
@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.release.beliefs import Beliefs
+from developer.release.beliefs import SUREST, Beliefs
 from developer.reveal.decode.best import LARGEST
 from developer.reveal.decode.decoder import Evidence
 from developer.reveal.decode.ep import posterior, prior_log_odds
@@ -37,14 +37,11 @@ from fairwall.laws.counts import laplace_scales
 ANSWERED_BY = ("laplace", "conceal", "cauchy", "counts")
 """The mechanisms whose answers are read here: their noise has a law that needs no delta."""
 
-_SUREST = 1e-12
-"""No prior probability is nearer to 0 or 1."""
-
 _FARTHEST = 10.0
 """Standard deviations beyond which a noisy size was misread."""
 
 
-def tossed(people: int, queries: int, seed: int) -> NDArray[np.float64]:
+def tossed(people: int, queries: int, seed: int | np.random.Generator) -> NDArray[np.float64]:
     """Toss a coin for each person and query: shape (queries, people)."""
     return np.random.default_rng(seed).integers(0, 2, (queries, people)).astype(np.float64)
 
@@ -62,7 +59,7 @@ def from_mixture(
     """
     queries, people = predictions.shape
     terms = Terms(mechanism=asked.mechanism, first=True)
-    p = np.clip(1 - believed.probability, _SUREST, 1 - _SUREST)
+    p = np.clip(1 - believed.probability, SUREST, 1 - SUREST)
     n0 = _whole(p.sum(), people)
     if asked.mechanism == "counts":
         n0, gaps = _with_size(asked, believed.spread, float(p.sum()), predictions, gaps)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from developer.release.beliefs import Beliefs, believe, by_column
 from developer.release.mixture import from_mixture, tossed
+from developer.release.searched import found
 from developer.release.training import constant, train
 from developer.service import Shelf
 from fairwall.client.gaps import Audits, ask, ask_models
@@ -49,8 +50,8 @@ def play(seat: Seat, _shelf: Shelf) -> None:
             believed = believe(deal.terms, features, labels, released)
             mixed = None
             if deal.terms.HasField("queried"):
-                mixed = to_message(_ask(Audits(connection), deal, believed))
-                queries += deal.terms.queried.queries
+                guess, asked = _ask(Audits(connection), deal, believed)
+                mixed, queries = to_message(guess), queries + asked
             referee.SubmitBeliefs(
                 release.SubmitBeliefsRequest(
                     deal_id=deal.deal_id,
@@ -112,9 +113,10 @@ def _audit(audits: Audits, deal: release.ReleaseDeal) -> int:
     return len(deal.metrics)
 
 
-def _ask(audits: Audits, deal: release.ReleaseDeal, believed: Beliefs) -> NDArray[np.uint8]:
-    """Ask about the people that were trained on, and guess once more: shape (people,)."""
+def _ask(audits: Audits, deal: release.ReleaseDeal, believed: Beliefs) -> tuple[NDArray[np.uint8], int]:
+    """Ask about the people that were trained on, and guess once more, (people,); how many queries there were."""
     asked = deal.terms.queried
-    predictions = tossed(len(believed.probability), asked.queries, deal.boosting.seed)
+    queries = found(asked, believed) if deal.searches else asked.queries
+    predictions = tossed(len(believed.probability), queries, deal.boosting.seed)
     answer = ask(audits, trained_on(deal.deal_id), request_id("metric", 1), "sp", predictions, asked.epsilon)
-    return from_mixture(asked, believed, predictions, answer.gaps)
+    return from_mixture(asked, believed, predictions, answer.gaps), queries

@@ -197,6 +197,20 @@ def test_one_budget_pays_for_a_release_and_queries(table: Path, tmp_path: Path) 
     assert "the same bit for bit" in done.stdout
 
 
+@pytest.mark.check
+@NEEDS_LIGHTGBM
+def test_a_search_asks_fewer_queries_where_these_tell_more(table: Path, tmp_path: Path) -> None:
+    asked = ("release.queries=100", "release.queries_share=1.0", "compliance.mechanism='counts'")
+    folder = played(tmp_path, of(table, GRR), *asked, "compliance.epsilon=3.0", "release.asked='searched'")
+    (line,) = lines_of(folder)
+    assert 3 < line["queries"] < 3 + 100
+    assert line["release_spent"] == 4.0
+    assert verify(folder).findings == ()
+    done = fairwall("replay", folder)
+    assert done.returncode == 0, done.stderr
+    assert "the same bit for bit" in done.stdout
+
+
 TOLD_NOTHING = """
 from developer.release import play as player
 connect = player.ReleaseServiceStub
@@ -449,6 +463,8 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         (*MIX, "release.protocol='clean'", "release.epsilon='inf'"),
         "of which clean has none",
     ),
+    "a search for no queries": (("release.asked='searched'",), "release.asked: chooses how many of release.queries"),
+    "queries that are asked otherwise": ((*MIX, "release.asked='some'"), "release.asked: must be "),
     "an unknown protocol": (("release.protocol='laplace'",), "release.protocol: must be one of grr, "),
 }
 OF_THE_TABLE = {

@@ -52,6 +52,7 @@ def _release_deal(trial: _ReleaseTrial) -> tuple[release.ReleaseDeal, Arrays]:
         boosting=release.Boosting(seed=deal.seed, depth=boosting.depth, rate=boosting.rate, trees=boosting.trees),
         metrics=[number_of(metric) for metric in scenario.metrics],
         audit_epsilon=scenario.epsilon / len(scenario.metrics),
+        searches=scenario.release.asked == "searched",
     ), {"features": deal.features, "labels": deal.labels}
 
 

@@ -62,7 +62,10 @@ class ReleaseData(TableSection):
 
 
 class ReleaseSection(Section):
-    """How the sensitive columns are released."""
+    """How the sensitive columns are released, and what the developer may ask about the same people.
+
+    It asks all the queries, or as many of them as `developer.release.searched` finds to tell most.
+    """
 
     protocol: Annotated[str, one_of(_PROTOCOLS)]
     split: Literal["uniform", "k-based", "uniform-at-k-based", "weights"] = "uniform"
@@ -70,6 +73,7 @@ class ReleaseSection(Section):
     epsilon: Epsilon = float("inf")
     queries: int = Field(default=0, strict=True, ge=0, le=QUERIES_MAX)
     queries_share: float = Field(default=0.0, strict=True, ge=0, le=1)
+    asked: Literal["all", "searched"] = "all"
 
     @property
     def queried_epsilon(self) -> float:
@@ -135,6 +139,8 @@ class ReleaseScenario(Scenario):
         release, mechanism = self.release, self.compliance.mechanism
         if bool(release.queries) != bool(release.queries_share):
             yield "release.queries: go with a release.queries_share above 0, and that with them"
+        if release.asked != "all" and not release.queries:
+            yield "release.asked: chooses how many of release.queries are asked; set these"
         if not release.queries:
             return
         if release.protocol in CONTROLS:

@@ -28,7 +28,7 @@ from fairwall.wire.v1 import metric_pb2 as fairwall_dot_wire_dot_v1_dot_metric__
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+fairwall/game/v1/release_game_service.proto\x12\x10\x66\x61irwall.game.v1\x1a&fairwall/game/v1/referee_service.proto\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a!fairwall/wire/v1/visibility.proto\"5\n\x16TakeReleaseDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xc2\x01\n\x17TakeReleaseDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x33\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1d.fairwall.game.v1.ReleaseDealB\x04\x88\xb5\x18\x02H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1c\n\x0clabels_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xfd\x02\n\x0bReleaseDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x34\n\x05input\x18\x02 \x01(\x0e\x32\x1f.fairwall.game.v1.TrainingInputB\x04\x88\xb5\x18\x02\x12\x33\n\x05terms\x18\x03 \x01(\x0b\x32\x1e.fairwall.game.v1.ReleaseTermsB\x04\x88\xb5\x18\x02\x12\x32\n\x08\x62oosting\x18\x04 \x01(\x0b\x32\x1a.fairwall.game.v1.BoostingB\x04\x88\xb5\x18\x02\x12/\n\x07metrics\x18\x05 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x1b\n\raudit_epsilon\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x07 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x33\n\x06labels\x18\x08 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\"\\\n\x08\x42oosting\x12\x12\n\x04seed\x18\x01 \x01(\rB\x04\x88\xb5\x18\x02\x12\x13\n\x05\x64\x65pth\x18\x02 \x01(\x05\x42\x04\x88\xb5\x18\x02\x12\x12\n\x04rate\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x13\n\x05trees\x18\x04 \x01(\rB\x04\x88\xb5\x18\x02\"\x80\x02\n\x14SubmitBeliefsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x33\n\x0c\x66rom_release\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x36\n\x0f\x66rom_everything\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x18\n\nconsistent\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07queries\x18\x05 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x33\n\x0c\x66rom_mixture\x18\x06 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\"\x17\n\x15SubmitBeliefsResponse*\x85\x01\n\rTrainingInput\x12\x1e\n\x1aTRAINING_INPUT_UNSPECIFIED\x10\x00\x12\x1b\n\x17TRAINING_INPUT_RELEASED\x10\x01\x12\x1a\n\x16TRAINING_INPUT_DROPPED\x10\x02\x12\x1b\n\x17TRAINING_INPUT_CONSTANT\x10\x03\x32\xea\x01\n\x12ReleaseGameService\x12m\n\x0fTakeReleaseDeal\x12(.fairwall.game.v1.TakeReleaseDealRequest\x1a).fairwall.game.v1.TakeReleaseDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x65\n\rSubmitBeliefs\x12&.fairwall.game.v1.SubmitBeliefsRequest\x1a\'.fairwall.game.v1.SubmitBeliefsResponse\"\x03\x90\x02\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+fairwall/game/v1/release_game_service.proto\x12\x10\x66\x61irwall.game.v1\x1a&fairwall/game/v1/referee_service.proto\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a!fairwall/wire/v1/visibility.proto\"5\n\x16TakeReleaseDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xc2\x01\n\x17TakeReleaseDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x33\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1d.fairwall.game.v1.ReleaseDealB\x04\x88\xb5\x18\x02H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1c\n\x0clabels_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\x95\x03\n\x0bReleaseDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x34\n\x05input\x18\x02 \x01(\x0e\x32\x1f.fairwall.game.v1.TrainingInputB\x04\x88\xb5\x18\x02\x12\x33\n\x05terms\x18\x03 \x01(\x0b\x32\x1e.fairwall.game.v1.ReleaseTermsB\x04\x88\xb5\x18\x02\x12\x32\n\x08\x62oosting\x18\x04 \x01(\x0b\x32\x1a.fairwall.game.v1.BoostingB\x04\x88\xb5\x18\x02\x12/\n\x07metrics\x18\x05 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x1b\n\raudit_epsilon\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x07 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x33\n\x06labels\x18\x08 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x16\n\x08searches\x18\t \x01(\x08\x42\x04\x88\xb5\x18\x02\"\\\n\x08\x42oosting\x12\x12\n\x04seed\x18\x01 \x01(\rB\x04\x88\xb5\x18\x02\x12\x13\n\x05\x64\x65pth\x18\x02 \x01(\x05\x42\x04\x88\xb5\x18\x02\x12\x12\n\x04rate\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x13\n\x05trees\x18\x04 \x01(\rB\x04\x88\xb5\x18\x02\"\x80\x02\n\x14SubmitBeliefsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x33\n\x0c\x66rom_release\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x36\n\x0f\x66rom_everything\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x18\n\nconsistent\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07queries\x18\x05 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x33\n\x0c\x66rom_mixture\x18\x06 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\"\x17\n\x15SubmitBeliefsResponse*\x85\x01\n\rTrainingInput\x12\x1e\n\x1aTRAINING_INPUT_UNSPECIFIED\x10\x00\x12\x1b\n\x17TRAINING_INPUT_RELEASED\x10\x01\x12\x1a\n\x16TRAINING_INPUT_DROPPED\x10\x02\x12\x1b\n\x17TRAINING_INPUT_CONSTANT\x10\x03\x32\xea\x01\n\x12ReleaseGameService\x12m\n\x0fTakeReleaseDeal\x12(.fairwall.game.v1.TakeReleaseDealRequest\x1a).fairwall.game.v1.TakeReleaseDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x65\n\rSubmitBeliefs\x12&.fairwall.game.v1.SubmitBeliefsRequest\x1a\'.fairwall.game.v1.SubmitBeliefsResponse\"\x03\x90\x02\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -61,6 +61,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RELEASEDEAL'].fields_by_name['features']._serialized_options = b'\210\265\030\002'
   _globals['_RELEASEDEAL'].fields_by_name['labels']._loaded_options = None
   _globals['_RELEASEDEAL'].fields_by_name['labels']._serialized_options = b'\210\265\030\002'
+  _globals['_RELEASEDEAL'].fields_by_name['searches']._loaded_options = None
+  _globals['_RELEASEDEAL'].fields_by_name['searches']._serialized_options = b'\210\265\030\002'
   _globals['_BOOSTING'].fields_by_name['seed']._loaded_options = None
   _globals['_BOOSTING'].fields_by_name['seed']._serialized_options = b'\210\265\030\002'
   _globals['_BOOSTING'].fields_by_name['depth']._loaded_options = None
@@ -85,20 +87,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RELEASEGAMESERVICE'].methods_by_name['TakeReleaseDeal']._serialized_options = b'\220\002\002'
   _globals['_RELEASEGAMESERVICE'].methods_by_name['SubmitBeliefs']._loaded_options = None
   _globals['_RELEASEGAMESERVICE'].methods_by_name['SubmitBeliefs']._serialized_options = b'\220\002\002'
-  _globals['_TRAININGINPUT']._serialized_start=1216
-  _globals['_TRAININGINPUT']._serialized_end=1349
+  _globals['_TRAININGINPUT']._serialized_start=1240
+  _globals['_TRAININGINPUT']._serialized_end=1373
   _globals['_TAKERELEASEDEALREQUEST']._serialized_start=201
   _globals['_TAKERELEASEDEALREQUEST']._serialized_end=254
   _globals['_TAKERELEASEDEALRESPONSE']._serialized_start=257
   _globals['_TAKERELEASEDEALRESPONSE']._serialized_end=451
   _globals['_RELEASEDEAL']._serialized_start=454
-  _globals['_RELEASEDEAL']._serialized_end=835
-  _globals['_BOOSTING']._serialized_start=837
-  _globals['_BOOSTING']._serialized_end=929
-  _globals['_SUBMITBELIEFSREQUEST']._serialized_start=932
-  _globals['_SUBMITBELIEFSREQUEST']._serialized_end=1188
-  _globals['_SUBMITBELIEFSRESPONSE']._serialized_start=1190
-  _globals['_SUBMITBELIEFSRESPONSE']._serialized_end=1213
-  _globals['_RELEASEGAMESERVICE']._serialized_start=1352
-  _globals['_RELEASEGAMESERVICE']._serialized_end=1586
+  _globals['_RELEASEDEAL']._serialized_end=859
+  _globals['_BOOSTING']._serialized_start=861
+  _globals['_BOOSTING']._serialized_end=953
+  _globals['_SUBMITBELIEFSREQUEST']._serialized_start=956
+  _globals['_SUBMITBELIEFSREQUEST']._serialized_end=1212
+  _globals['_SUBMITBELIEFSRESPONSE']._serialized_start=1214
+  _globals['_SUBMITBELIEFSRESPONSE']._serialized_end=1237
+  _globals['_RELEASEGAMESERVICE']._serialized_start=1376
+  _globals['_RELEASEGAMESERVICE']._serialized_end=1610
 # @@protoc_insertion_point(module_scope)

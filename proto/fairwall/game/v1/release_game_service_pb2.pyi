@@ -41,7 +41,7 @@ class TakeReleaseDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[_referee_service_pb2.Turn, str]] = ..., deal: _Optional[_Union[ReleaseDeal, _Mapping]] = ..., features_chunk: _Optional[bytes] = ..., labels_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ReleaseDeal(_message.Message):
-    __slots__ = ("deal_id", "input", "terms", "boosting", "metrics", "audit_epsilon", "features", "labels")
+    __slots__ = ("deal_id", "input", "terms", "boosting", "metrics", "audit_epsilon", "features", "labels", "searches")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     INPUT_FIELD_NUMBER: _ClassVar[int]
     TERMS_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class ReleaseDeal(_message.Message):
     AUDIT_EPSILON_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    SEARCHES_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     input: TrainingInput
     terms: _referee_service_pb2.ReleaseTerms
@@ -58,7 +59,8 @@ class ReleaseDeal(_message.Message):
     audit_epsilon: float
     features: _array_pb2.ArrayHeader
     labels: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., input: _Optional[_Union[TrainingInput, str]] = ..., terms: _Optional[_Union[_referee_service_pb2.ReleaseTerms, _Mapping]] = ..., boosting: _Optional[_Union[Boosting, _Mapping]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., audit_epsilon: _Optional[float] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    searches: bool
+    def __init__(self, deal_id: _Optional[str] = ..., input: _Optional[_Union[TrainingInput, str]] = ..., terms: _Optional[_Union[_referee_service_pb2.ReleaseTerms, _Mapping]] = ..., boosting: _Optional[_Union[Boosting, _Mapping]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., audit_epsilon: _Optional[float] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., searches: bool = ...) -> None: ...
 
 class Boosting(_message.Message):
     __slots__ = ("seed", "depth", "rate", "trees")
