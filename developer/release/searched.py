@@ -4,7 +4,7 @@ Each answer of m has m times the noise of one alone, so that many questions may 
 the release leaves them open: each by the probability that is believed, and, for how many they are, all of them at odds
 that are shifted alike, by what is unsure of the share. They are answered by the public law of the mechanism, and read
 by what reads the answers. Of all, a half, a quarter and so on the best is changed in ever smaller steps while that
-tells more; what is found is asked if it tells more on fresh draws, too.
+tells more; what is found is asked if it tells more on fresh draws, too, by a standard error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def found(asked: game.QueryTerms, believed: Beliefs) -> int:
 
     @cache
     def score(queries: int) -> float:
-        return _score(queries, asked, believed, _TRIED, seed=0)
+        return float(_right(queries, asked, believed, _TRIED, seed=0).mean())
 
     def near(queries: int, step: float) -> Iterator[int]:
         yield max(math.floor(queries / step), 1)
@@ -48,11 +48,12 @@ def found(asked: game.QueryTerms, believed: Beliefs) -> int:
     every = int(asked.queries)
     halved = [every >> times for times in range(every.bit_length())]
     top = climbed(max(halved, key=score), near, score)
-    return max((every, top), key=lambda queries: _score(queries, asked, believed, _FINAL, seed=1))
+    gain = np.subtract(*(_right(queries, asked, believed, _FINAL, seed=1) for queries in (top, every)))
+    return top if gain.mean() > gain.std() / math.sqrt(len(gain)) else every
 
 
-def _score(queries: int, asked: game.QueryTerms, believed: Beliefs, drawn: int, seed: int) -> float:
-    """Ask so many questions about drawn people: the share of them that is guessed right."""
+def _right(queries: int, asked: game.QueryTerms, believed: Beliefs, drawn: int, seed: int) -> NDArray[np.float64]:
+    """Ask so many questions about drawn people: the share of them that is guessed right, (games,)."""
     p = np.clip(1 - believed.probability, SUREST, 1 - SUREST)
     own = float((p * (1 - p)).sum())
     shift = min(math.sqrt(max(believed.spread**2 - own, 0.0)) / own, _SHIFTED)
@@ -63,7 +64,7 @@ def _score(queries: int, asked: game.QueryTerms, believed: Beliefs, drawn: int, 
         rows = tossed(len(p), queries, rng)
         guess = from_mixture(asked, believed, rows, _answered(asked, z, rows, rng))
         right.append(float((guess == ~z).mean()))
-    return float(np.mean(right))
+    return np.array(right)
 
 
 def _answered(
