@@ -81,7 +81,6 @@ def connect(
             ("grpc.ssl_target_name_override", server_name_of(credentials.run, server)),
             # Nothing is retried behind a caller's back: a retry is the caller's decision, under the same request id.
             ("grpc.enable_retries", 0),
-            ("SingleThreadedUnaryStream", 1),
             # A service that was restarted is back within seconds; by default a client stays away for up to two minutes.
             # This holds while a caller waits for the connection: grpc hardly looks at its sockets else.
             ("grpc.initial_reconnect_backoff_ms", _RECONNECT_FIRST_MS),
