@@ -317,11 +317,9 @@ class Replicas:
             self._hear(self.chance.randrange(4))
         self.server.stop()
         standby.promote()
-        kept = self.kept(standby)
-        lags = any(head.chain not in [record.chain for record in kept.of(line)] for line, head in kept.heads.items())
+        began = time.monotonic()
         self.lead_to(standby)
-        if lags:
-            began = time.monotonic()
+        if self._lags(standby, began):
             time.sleep(0.5)
             answered = [call.who for call in self.calls if call.answer is not None and call.began > began]
             assert answered == [], f"seed {self.seed}: answered from an old copy"
@@ -331,6 +329,21 @@ class Replicas:
         else:
             self.servers.reverse()
         postgres.remove(self.servers.pop())
+
+    def _lags(self, standby: postgres.Server, began: float) -> bool:
+        """Whether a server lacks what was charged: it does not once a call that began since was answered.
+
+        What was charged before its server went may be sealed a second after that, on a busy machine.
+        """
+        while True:
+            heads, kept = self.kept(standby).heads, self.kept(standby)  # heads first: charges go on
+            if any(head.chain not in [record.chain for record in kept.of(line)] for line, head in heads.items()):
+                return True
+            if any(call.answer is not None and call.began > began for call in self.calls):
+                return False
+            if time.monotonic() > began + self.patience:
+                raise Stuck(f"seed {self.seed}: nobody is answered: {self.deployment.log[-500:]}")
+            time.sleep(0.1)
 
     # A run ------------------------------------------------------------------------------------------------------------
 
