@@ -26,7 +26,7 @@ from compliance.records.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.ball import Ball
 from fairwall.laws.exposure import NO_LIMIT, Limit, of_rows, of_tables, one_person
-from fairwall.laws.groups import DRAWN_MAX, PEOPLE_A_STRATUM, SUM_STEP, WORTH, noise_rate, noise_variance, strata_of
+from fairwall.laws.groups import DRAWN_MAX, SUM_STEP, WORTH, most_shared, noise_rate, noise_variance, strata_of
 from fairwall.laws.mechanisms import BY_GROUP
 from fairwall.laws.probable import rate_of
 from fairwall.laws.shares import Shares
@@ -336,11 +336,8 @@ def _tables(people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np
     together, alone = split_as([list(range(len(predictions)))]), [[model] for model in range(len(predictions))]
     found = together
     if len(alone) > 1 and counted:
-        # Of S strata and the whole of epsilon, a sum over half of them has a variance of 4 S / epsilon^2 about; a table
-        # of one model has few strata, and 1/m of epsilon.
         apart = split_as(alone)
-        worth = float(np.mean([each for each, _ in apart.strata])) * len(alone) ** 2
-        most = min(worth, max(n / PEOPLE_A_STRATUM, apart.strata[0][0]))
+        most = most_shared(n, [each for each, _ in apart.strata])
         limited = limit.accuracy < one_person(header.epsilon)
         revealed = limited and together.revealed(n, header.epsilon, limit.shares) > limit.accuracy
         found = apart if together.strata[0][0] > most or revealed else together

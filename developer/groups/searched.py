@@ -26,7 +26,16 @@ from developer.groups.decode import EXACT, read
 from developer.groups.subsets import SUBSETS, Plan
 from fairwall.laws.ball import Ball
 from fairwall.laws.decimals import part_of
-from fairwall.laws.groups import DRAWN_MAX, PEOPLE_A_STRATUM, WORTH, balanced, noise_rate, noise_variance, strata_of
+from fairwall.laws.groups import (
+    DRAWN_MAX,
+    PEOPLE_A_STRATUM,
+    WORTH,
+    balanced,
+    most_shared,
+    noise_rate,
+    noise_variance,
+    strata_of,
+)
 
 _TRIED, _FINAL = 30_000, 100_000
 """On how many drawn people, of all games together, a plan is tried, and the last ones are compared."""
@@ -103,7 +112,7 @@ def _answered(
     models, people = decisions.shape
     chosen = decisions == 1
     answers, stratum = strata_of(chosen)
-    shared = models == 1 or len(answers) <= min(2 * models**2, max(people / PEOPLE_A_STRATUM, 2))
+    shared = models == 1 or len(answers) <= most_shared(people, [2] * models)
     rate = noise_rate(epsilon if shared else epsilon / models)
     variance, looked = noise_variance(rate, groups), len(answers) if shared else 2
     if models > 1 and not math.isinf(epsilon) and (models + 1) * (groups - 1) ** 2 <= DRAWN_MAX:

@@ -27,6 +27,7 @@ step h, to which each person's v is rounded, that is an l1 distance of 1/h: rate
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -92,6 +93,23 @@ def balanced(generator: np.random.Generator, rate: float, rows: int, groups: int
         missing -= len(drawn[-1])
         kept = max(float(passed.mean()), 0.01)
     return np.concatenate(drawn)[:rows]
+
+
+def most_shared(people: int, strata: Sequence[int]) -> float:
+    """Return up to how many strata models share one table.
+
+    Of S strata and the whole of epsilon, a sum over half of them has a variance of 4 S / epsilon^2 about; a table of
+    one of m models has few strata, and 1/m of epsilon.
+
+    Parameters
+    ----------
+    people : int
+        How many are counted.
+    strata : sequence of int
+        How many the table of each model has that has one of its own.
+    """
+    worth = sum(strata) * len(strata)
+    return min(worth, max(people / PEOPLE_A_STRATUM, strata[0]))
 
 
 @lru_cache(maxsize=64)

@@ -146,7 +146,7 @@ def test_counts_are_the_same_however_they_were_released(kind: str, monkeypatch: 
     scores = rng.random(3_000)
     models = (scores >= np.array([[0.2], [0.5], [0.9]])).astype(float)
     if kind == "a table for each":
-        monkeypatch.setattr(module, "PEOPLE_A_STRATUM", math.inf)
+        monkeypatch.setattr("fairwall.laws.groups.PEOPLE_A_STRATUM", math.inf)
     worth = math.inf if kind == "rows" else 0
     release = released(people, header(DECISIONS, 1.0), models, SILENT, worth=worth)
     assert (len(release.tables), len(release.rows)) == {"one table": (1, 0), "rows": (0, 2)}.get(kind, (3, 0))

@@ -144,7 +144,7 @@ def test_a_twin_that_costs_more_is_found(name: str, twin: Any, monkeypatch: pyte
 
 
 def test_models_that_share_a_table_cost_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PEOPLE_A_STRATUM", 0.01)
+    monkeypatch.setattr("fairwall.laws.groups.PEOPLE_A_STRATUM", 0.01)
     assert 0.9998 <= max(worst_loss(3, 1.0)) <= 1.0
 
 
@@ -159,7 +159,7 @@ def test_models_that_part_people_too_finely_share_no_table() -> None:
 
 @pytest.mark.check
 def test_models_with_a_table_each_share_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PEOPLE_A_STRATUM", math.inf)
+    monkeypatch.setattr("fairwall.laws.groups.PEOPLE_A_STRATUM", math.inf)
     assert max(worst_loss(3, 1.0)) <= 1.0
     monkeypatch.setattr(module._Tables, "epsilon_of", lambda tables, _: tables.share * tables.epsilon)
     assert max(worst_loss(3, 1.0)) > 1.0
