@@ -148,7 +148,7 @@ def _buy(
 
 
 def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], Ends, Joint]:
-    bought = strongest(bought)
+    bought = [one.narrowed() for one in strongest(bought)]
     rows = within_reach(merged(bought))
 
     def look(stratum: Stratum) -> Told:

@@ -1,17 +1,15 @@
 """Answers and intervals of a batch from noisy sums that it shares, by the joint posterior (`fairwall.laws.posterior`).
 
-**Intervals.** u, what the disadvantaged add up to beyond their share of the total, is taken to be normal around its
-posterior mean with `Posterior.variance`, which takes from the prior only what the sums cannot tell. N0 errs besides: a
+**Intervals.** u, what the disadvantaged add up to beyond their share of the total, is about as far from the answer as
+`Posterior.within` says: a mixture of what the prior believes and of what the sums say without it. N0 errs besides: a
 gap is -u n / (N0 N1), so that N0 off by d counts like u off by u (1/N0 - 1/N1) d. Gaps and ratios are monotone in u,
 and so their ends are where u has its ends. Of predictive parity, which is a difference of ratios of two sums, the
 derivative at the answer says how both of them move it. Where a sum is as large or as small as N0 lets it be, N0's own
 error moves that end as well.
 
-How predictions go with the protected attribute among people whom no sum tells apart is known by the prior alone, and so
-is the size of what noise leaves. In 2,000 made worlds 96 to 97% of gaps lay in their intervals, 3% wider than that.
-Models of one batch agree, and so do their errors: of single batches it can be few. Of a later batch of one model,
-answered from cells that were bought for another, 92.7% of gaps lay in intervals 5% wider, and 76% where what no cell
-sees was taken to go on as what they see.
+How predictions go with the protected attribute among people whom no sum tells apart is known by the prior alone: that
+the leading direction there goes with it to some extent is counted besides. Models of one batch agree, and so do their
+errors: of single batches it can be few that lie in their intervals.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from compliance.mechanisms.mechanism import Joint, Question
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.batch import Stratum
 from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.posterior import Posterior, Seen, near, posterior
+from fairwall.laws.posterior import Posterior, Seen, posterior
 
 WIDER = 1.03
 """See above."""
@@ -88,8 +86,7 @@ class _Known:
 
     @cached_property
     def found(self) -> Posterior:
-        share = self.size / self.people
-        return near(posterior(self.stratum.gram, self.told.seen, share, self.people), self.told.seen, share)
+        return posterior(self.stratum.gram, self.told.seen, self.size / self.people, self.people).near()
 
     @property
     def by_size(self) -> NDArray[np.float64]:
@@ -140,12 +137,12 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
     ]
     ends = list[Ends]()
     for known in strata:
-        found, farther = known.found, _reach(metric, known.told.excess)
+        found, wider = known.found, _wider(metric, known.told.excess)
         if metric.binary:
-            ends.append(_ends_of_ratios(metric, known, farther))
+            ends.append(_ends_of_ratios(metric, known, wider))
             continue
-        reach = farther * np.sqrt(found.variance() + known.by_size**2 * known.told.size_variance)
-        larger = farther * math.sqrt(known.told.size_variance)
+        reach = wider * found.within(level_of_parts(metric), known.by_size**2 * known.told.size_variance)
+        larger = wider * _normal_reach(metric) * math.sqrt(known.told.size_variance)
         lower, upper = (known.sums(found.mean + side * reach, larger) for side in (1, -1))
         for below, above in zip(lower, upper, strict=True):
             both = [gaps(_signed(metric), consistent(metric, [part])) for part in (below, above)]
@@ -175,7 +172,7 @@ def _of_sum(parts: list[Ends]) -> Ends:
     return middle - half, middle + half
 
 
-def _ends_of_ratios(metric: Metric, known: _Known, farther: float) -> Ends:
+def _ends_of_ratios(metric: Metric, known: _Known, wider: float) -> Ends:
     """Return the ends of a metric of two sums of one stratum, by its derivatives."""
     m, mean = known.models, known.found.mean
     middle = gaps(metric.name, consistent(metric, known.sums(mean)))
@@ -187,7 +184,7 @@ def _ends_of_ratios(metric: Metric, known: _Known, farther: float) -> Ends:
         slopes.append(np.diag(sides[0] - sides[1]))
     by_both = np.hstack(slopes)
     by_size = known.by_size**2 * known.told.size_variance
-    reach = farther * np.sqrt(known.found.variance(by_both) + by_both**2 @ by_size)
+    reach = wider * known.found.within(level_of_parts(metric), by_both**2 @ by_size, by_both)
     return middle - reach, middle + reach
 
 
@@ -197,11 +194,6 @@ def _wider(metric: Metric, excess: float) -> float:
     Whole-number noise of little variance is 0 mostly, and 1 more often than a normal law has it.
     """
     return WIDER * (1 + (_normal_reach(metric) ** 2 - 3) * min(excess, _EXCESS_MAX) / 24)
-
-
-def _reach(metric: Metric, excess: float) -> float:
-    """Return how many deviations an interval reaches."""
-    return _normal_reach(metric) * _wider(metric, excess)
 
 
 def _normal_reach(metric: Metric) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fairwall.laws import posterior as joint
-from fairwall.laws.cells import discrete_variance
+from fairwall.laws.cells import discrete_variance, narrowed
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.cube import coordinates, cube_scales, made_uniform
 from fairwall.laws.gaussian import gaussian_multiplier
@@ -430,13 +430,13 @@ class NoisyCells(Words):
     def _gap(self, values: Array, cells: NDArray[np.intp], noisy: Array) -> float:
         """Return the answer that noisy counts give, see `fairwall.laws.posterior`."""
         n, sizes = len(values), np.bincount(cells).astype(np.float64)
-        size = float(np.clip(noisy.sum(), 1, n - 1))
         centred = values - values.mean()
         cross: Array = np.bincount(cells, centred).astype(np.float64)[np.newaxis]
-        variances = np.full(2, discrete_variance(1 / self.epsilon))
-        seen = joint.Seen(noisy, sizes, np.diag(sizes), cross, variances)
-        found = joint.posterior(np.array([[centred @ centred]]), seen, size / n, n)
-        u = float(joint.near(found, seen, size / n).mean[0])
+        share = float(np.clip(noisy.sum() / n, 0.0, 1.0))
+        told, variances = narrowed(noisy, sizes, np.full(2, discrete_variance(1 / self.epsilon)), share)
+        size = float(np.clip(told.sum(), 1, n - 1))
+        seen = joint.Seen(told, sizes, np.diag(sizes), cross, variances)
+        u = float(joint.posterior(np.array([[centred @ centred]]), seen, size / n, n).near().mean[0])
         total = float(values.sum())
         sum0 = float(np.clip(size * values.mean() + u, max(0.0, total - (n - size)), min(total, size)))
         return (total - sum0) / (n - size) - sum0 / size

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Evidence
-from fairwall.laws.cells import cut, discrete_variance
+from fairwall.laws.cells import cut, discrete_variance, narrowed
 from fairwall.laws.exposure import NO_LIMIT, Limit, least_people_within
 from fairwall.laws.noise import Laplace, Law
 from fairwall.laws.posterior import centred_values
@@ -60,9 +60,11 @@ def behind(
     n0 = usual_size(n) if n0 is None else n0
     c, share = 1 / n0 + 1 / (n - n0), n0 / n
     sums, law, variance = _cells(rows, epsilon, limit)
+    people = sums.sum(axis=1)
+    _, variances = narrowed(people, people, np.full(len(people), variance), share)
     centred = centred_values(rows)
     spread = share * (1 - share)
-    covariance = spread * sums @ sums.T + variance * np.eye(len(sums))
+    covariance = spread * sums @ sums.T + np.diag(variances)
     gain = spread * np.linalg.solve(covariance, sums @ centred.T).T
     released = np.linalg.lstsq(gain, -np.clip(gaps, -1, 1) / c, rcond=_RANK)[0]
     # As rows in [0, 1].

@@ -171,6 +171,32 @@ def discrete_variance(scale: float) -> float:
     return max(2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2, _VARIANCE_MIN)
 
 
+def narrowed(
+    counts: NDArray[np.float64], people: NDArray[np.float64], variances: NDArray[np.float64], share: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return noisy counts without what noise leads beyond what cells can hold, still right in the mean, and variances.
+
+    A cell has from 0 to k disadvantaged people. Discrete Laplace noise has no memory: where it leads to 0 or below, how
+    far beyond 0 has one law, with the mean r/(1-r), r = exp(-1/scale), whatever the count z is; and so above k. So that
+    says nothing of z, and its mean stands for it (Rao and Blackwell): -r/(1-r) for all that is at most 0, k + r/(1-r)
+    for all that is at least k. The variance 2r/(1-r)^2 is less by that of how far, r/(1-r)^2, as often as it happens,
+    (r^z + r^(k-z))/(1+r). Of cells of one person that is half of it: what randomised response has.
+
+    Parameters
+    ----------
+    counts, people, variances : ndarray of float64
+        Of cells, shape (cells,): with noise, k of at least 1, and 2r/(1-r)^2.
+    share : float
+        The share of disadvantaged people: z is taken to be binomial for the variances.
+    """
+    # v r^2 - 2(v+1) r + v = 0
+    r = variances / (variances + 1 + np.sqrt(2 * variances + 1))
+    beyond = r / (1 - r)
+    found = np.where(counts <= 0, -beyond, np.where(counts >= people, people + beyond, counts))
+    at_ends = ((1 - share + share * r) ** people + (share + (1 - share) * r) ** people) / (1 + r)
+    return found, np.maximum(variances - at_ends * r / (1 - r) ** 2, _VARIANCE_MIN)
+
+
 def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     """Cut people into up to n / `least` cells of alike values, each of at least so many people.
 
@@ -279,11 +305,13 @@ def best_count(
         starts = cuts.starts(count)
         merged = np.searchsorted(finest, starts)
         seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))
-        noise = usual(count) * discrete_variance(scale)
-        weights = 1 / (spread * stands_for * np.diff(starts, append=n) + noise)
+        inside = stands_for * np.diff(starts, append=n)
+        of_counts = np.full(count, discrete_variance(scale))
+        noise = usual(count) * narrowed(inside, inside, of_counts, SHARE)[1]
+        weights = 1 / (spread * inside + noise)
         told, told_of_all = seen_points * np.sqrt(weights), float(((seen**2).sum(axis=0) * weights).sum())
         rest = spread * float(squares.sum() - first.sum()) - spread**2 * (told_of_all - float((told**2).sum()))
-        of_size = count * noise
+        of_size = float(noise.sum())
         variances = [(rest + joint) / m + offset * of_size for joint in variances_told(first, told, priors)]
         errors[count] = predicted_error(variances, of_size, people)
     best = min(errors, key=lambda count: errors[count])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch, Stratum, kept
-from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, usual
+from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, narrowed, usual
 from fairwall.laws.decimals import least_scale
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
 from fairwall.laws.metric import find_metric, strata_of
@@ -65,6 +65,15 @@ class Purchase:
     def people(self) -> NDArray[np.float64]:
         """How many people each cell has, shape (cells,)."""
         return np.bincount(self.cell_of, minlength=len(self.counts)).astype(np.float64)
+
+    def narrowed(self) -> Purchase:
+        """Return it with what noise on counts says of nobody left out, `fairwall.laws.cells.narrowed`."""
+        people = self.people
+        inside = np.flatnonzero(people)
+        share = float(np.clip(self.counts.sum() / people.sum(), 0.0, 1.0))
+        counts, variances = self.counts.copy(), self.variances.copy()
+        counts[inside], variances[inside] = narrowed(counts[inside], people[inside], variances[inside], share)
+        return replace(self, counts=counts, variances=variances)
 
     def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Count the people of each cell that are members, shape (cells,)."""

@@ -124,9 +124,12 @@ def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     held_without, off_without = held_of(question, 0.5)
     assert held >= 0.85
     assert off < 0.03
-    # The broken twin, which leaves it to the prior.
-    assert held_without < 0.5
+    # The broken twin leaves it to the prior, and another one says nothing of it, either.
     assert off_without > 0.04
+    assert held_without < held
+    monkeypatch.setattr(laws_posterior, "HIDDEN", 0.0)
+    question = Question("sp", question.predictions.copy(), records)
+    assert held_of(question, 0.5)[0] < 0.5
 
 
 def test_a_gap_that_nobody_expected_is_not_answered_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,8 +217,8 @@ def test_a_later_model_is_not_taken_to_be_known_from_cells_that_were_bought_for_
 
 
 @pytest.mark.check
-def test_the_twin_that_takes_what_no_cell_sees_to_go_on_as_what_they_see_holds_too_few(
+def test_the_twin_that_says_that_nothing_hides_in_cells_holds_too_few(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(laws_posterior, "_either", lambda going_on, _: going_on)
+    monkeypatch.setattr(laws_posterior, "HIDDEN", 0.0)
     assert held_later(200) < 0.89

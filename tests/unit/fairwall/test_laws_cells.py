@@ -15,9 +15,10 @@ from fairwall.laws.cells import (
     cut,
     discrete_variance,
     least_people,
+    narrowed,
     usual,
 )
-from fairwall.laws.posterior import Seen, predicted_error
+from fairwall.laws.posterior import SHARE, Seen, predicted_error
 from tests.posterior_variances import predicted_variances
 
 
@@ -131,7 +132,8 @@ def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) ->
 
     def expected(cells: int) -> float:
         rows = np.eye(cells)[cuts.cell_of(cells)].T
-        noise = np.full(cells, usual(cells) * discrete_variance(cells_scale(epsilon)))
+        people, raw = rows.sum(axis=1), np.full(cells, discrete_variance(cells_scale(epsilon)))
+        noise = usual(cells) * narrowed(people, people, raw, SHARE)[1]
         seen = Seen(np.zeros(cells), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
         return predicted_error(predicted_variances(centred @ centred.T, seen, 150), float(noise.sum()), 150)
 
@@ -149,3 +151,32 @@ def test_more_epsilon_buys_more_cells() -> None:
     assert errors == sorted(errors, reverse=True)
     # Whoever's means differ from all others' needs N0 as well, and cells make that noisy.
     assert best_count(values, cuts, 1.0, offset=1.0)[1] > best_count(values, cuts, 1.0)[1]
+
+
+def law(scale: float) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return discrete Laplace noise and its probabilities."""
+    noise = np.arange(-400, 401)
+    weights = np.exp(-np.abs(noise) / scale)
+    return noise, weights / weights.sum()
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 2.0])
+@pytest.mark.parametrize("people", [1, 2, 3, 7])
+def test_what_cells_cannot_hold_is_left_out_of_counts_that_stay_right_in_the_mean(scale: float, people: int) -> None:
+    (noise, likely), raw = law(scale), discrete_variance(scale)
+    squares = []
+    for disadvantaged in range(people + 1):
+        told, _ = narrowed(disadvantaged + noise.astype(float), np.full(801, float(people)), np.full(801, raw), 0.3)
+        assert likely @ told == pytest.approx(disadvantaged, abs=1e-9)
+        squares.append(likely @ (told - disadvantaged) ** 2)
+        assert squares[-1] < raw
+    # Its variance is told for a share of disadvantaged people.
+    binomial = [math.comb(people, z) * 0.3**z * 0.7 ** (people - z) for z in range(people + 1)]
+    _, (variance,) = narrowed(np.zeros(1), np.array([float(people)]), np.array([raw]), 0.3)
+    assert variance == pytest.approx(np.dot(binomial, squares), rel=1e-9)
+
+
+def test_one_person_has_the_variance_of_randomised_response() -> None:
+    p = 1 / (1 + math.exp(1.5))
+    _, (variance,) = narrowed(np.zeros(1), np.ones(1), np.array([discrete_variance(1 / 1.5)]), 0.1)
+    assert variance == pytest.approx(p * (1 - p) / (1 - 2 * p) ** 2)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from fairwall.laws.posterior import (
     CHANCE,
     DEVIATION,
-    DOUBT,
+    DOUBTED,
+    FARTHEST,
+    FLAT,
+    HIDDEN,
     SHARE,
     STRUCTURES,
     Free,
     Seen,
     directions_of,
-    near,
     posterior,
     predicted_error,
     structures,
@@ -58,41 +61,62 @@ def test_it_is_the_gaussian_posterior_of_people(seed: int, free: int) -> None:
     besides = directions * own @ directions.T
     n, share = centred.shape[1], 0.1 + 0.1 * seed
     values = rows @ (np.random.default_rng(seed).random(n) < share)
-    logs, means, variances = [], [], []
+    off = values - share * rows.sum(axis=1)
+    none = 1e-9 * np.trace(rows @ rows.T) / 5 * np.eye(5)
+    spread = share * (1 - share)
+    # What no sum sees may go with the protected attribute.
+    left = centred @ (np.eye(n) - spread * rows.T @ np.linalg.inv(spread * rows @ rows.T + none) @ rows) @ centred.T
+    squares, axes = np.linalg.eigh(left)
+    effects = axes[:, -1] @ left / squares[-1]
+    hidden = HIDDEN**2 * spread * n * squares[-1] * np.outer(effects, effects)
+    flat = FLAT * spread * rows.T @ np.linalg.inv(FLAT * spread * rows @ rows.T + noise)
+    alone, clouded = centred @ flat @ off, centred @ flat @ noise @ flat.T @ centred.T
+    logs, means, covariances, unseen = [], [], [], []
     for kernel in kernels(centred, share):
-        prior = share * (1 - share) * kernel + besides
+        prior = spread * kernel + besides
         covariance = rows @ prior @ rows.T + noise
         gain = prior @ rows.T @ np.linalg.inv(covariance)
-        off = values - share * rows.sum(axis=1)
-        people = share + gain @ off
-        means.append(centred @ people)
-        # What the prior says of the sums themselves is left out of how sure it is.
-        none = 1e-9 * np.trace(rows @ rows.T) / 5 * np.eye(5)
+        means.append(centred @ gain @ off)
+        covariances.append(centred @ (prior - gain @ rows @ prior) @ centred.T + hidden)
         exact = prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + none)
-        going_on = centred @ (prior - exact @ rows @ prior) @ centred.T
-        # What no sum sees may follow a combination of its own.
-        seen_of = rows.T @ np.linalg.inv(share * (1 - share) * rows @ rows.T + none) @ rows
-        left = centred @ (np.eye(n) - share * (1 - share) * seen_of) @ centred.T
-        back = np.linalg.pinv(centred)
-        by_itself = share * (1 - share) * (left + left @ back.T @ (kernel - np.eye(n)) @ back @ left)
-        variances.append((going_on + by_itself) / 2 + centred @ exact @ noise @ exact.T @ centred.T)
+        unseen.append(centred @ (prior - exact @ rows @ prior) @ centred.T + hidden + clouded)
         logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
-    evidence = np.exp(np.array(logs) - max(logs)) / np.exp(np.array(logs) - max(logs)).sum()
-    evidence = (1 - DOUBT) * evidence + DOUBT / len(STRUCTURES)
     logs[0] += np.log(min(4, CHANCE) * (len(STRUCTURES) - 1))
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
-    mean = weights @ np.array(means)
     of_free = Free(rows @ directions, centred @ directions, own) if free else None
     seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise, of_free)
     found = posterior(centred @ centred.T, seen, share, n)
-    assert found.weights == pytest.approx(weights, rel=1e-6)
-    assert found.mean == pytest.approx(mean, rel=1e-6, abs=1e-9)
-    covariance = np.einsum("s,sij->ij", evidence, np.array(variances))
-    covariance += (np.array(means) - mean).T * evidence @ (np.array(means) - mean)
-    assert found.variance() == pytest.approx(np.diag(covariance), rel=1e-4)
+    assert found.mean == pytest.approx(weights @ np.array(means), rel=1e-6, abs=1e-9)
+    assert found.alone == pytest.approx(alone, rel=1e-6, abs=1e-9)
+    assert found.noise == pytest.approx(np.sqrt(np.diag(clouded)), rel=1e-4)
+    assert found.likely == pytest.approx(np.concatenate([DOUBTED * weights, (1 - DOUBTED) * weights]), rel=1e-6)
+    laws = [(alone, each) for each in unseen] + list(zip(means, covariances, strict=True))
+    for number, (mean, covariance) in enumerate(laws):
+        assert found.directions @ found.components[number] == pytest.approx(mean, rel=1e-5, abs=1e-7)
+        told = found.directions @ found.covariances[number] @ found.directions.T
+        assert told == pytest.approx(covariance, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_so_far_from_the_answer_is_what_the_mixture_says(seed: int) -> None:
+    centred, rows, noise = world(seed)
+    seen = Seen(2 * rows.sum(axis=1), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    found = posterior(centred @ centred.T, seen, 0.2, 13).near()
     both = np.random.default_rng(seed).normal(size=(3, 4))
-    assert found.variance(both) == pytest.approx(np.diag(both @ covariance @ both.T), rel=1e-4)
+    for level, combinations in ((0.5, None), (0.95, None), (0.95, both)):
+        rows_of = found.directions if combinations is None else combinations @ found.directions
+        mean = found.mean if combinations is None else combinations @ found.mean
+        reached = found.within(level, 0.3, combinations)
+        inside = np.zeros(len(reached))
+        for weight, component, covariance in zip(found.likely, found.components, found.covariances, strict=True):
+            deviation = np.sqrt(np.einsum("ij,jk,ik->i", rows_of, covariance, rows_of) + 0.3)
+            off = rows_of @ component - mean
+            inside += weight * (norm.cdf((reached - off) / deviation) - norm.cdf((-reached - off) / deviation))
+        assert inside == pytest.approx(level, abs=1e-9)
+    # Draws are in the middle of it as often.
+    drawn = np.abs(found.draws(20_000, np.random.default_rng(seed)) - found.mean)
+    assert (drawn <= found.within(0.95)).mean(axis=0) == pytest.approx(0.95, abs=0.01)
 
 
 def test_noise_may_be_given_by_its_variances() -> None:
@@ -116,13 +140,13 @@ def test_an_answer_is_no_farther_from_what_sums_alone_say_than_a_deviation(whole
     alone = centred @ np.linalg.pinv(rows) @ (values - 0.2 * seen.ones)
     back = centred @ np.linalg.pinv(rows)
     deviation = np.sqrt(np.diag(back @ (noise if whole else np.diag(noise)) @ back.T))
-    limited = near(found, seen, 0.2)
+    limited = found.near()
     assert (np.abs(found.mean - alone) > deviation).any()
-    assert limited.mean == pytest.approx(np.clip(found.mean, alone - deviation, alone + deviation), abs=1e-2)
+    assert limited.mean == pytest.approx(
+        np.clip(found.mean, alone - FARTHEST * deviation, alone + FARTHEST * deviation), abs=1e-2
+    )
     # How sure it is, is told of the answer itself, and not of what it was moved back from.
-    off = [found.directions @ found.components.T - each.mean[:, np.newaxis] for each in (limited, found)]
-    farther = (off[0] ** 2 - off[1] ** 2) @ found.evidence
-    assert limited.variance() - found.variance() == pytest.approx(farther, abs=1e-12)
+    assert (limited.within(0.95) != found.within(0.95)).any()
 
 
 def test_equal_predictions_have_no_gap() -> None:
@@ -130,7 +154,7 @@ def test_equal_predictions_have_no_gap() -> None:
     seen = Seen(np.ones(3), rows.sum(axis=1), rows @ rows.T, np.zeros((2, 3)), np.ones(3))
     found = posterior(np.zeros((2, 2)), seen, 0.3, 7)
     assert (found.mean == 0).all()
-    assert (found.variance() == 0).all()
+    assert found.within(0.95) == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
