@@ -181,9 +181,8 @@ def main() -> None:
                     found = look(question, epsilon, _AGAIN, 1000 + number)
                 rows.append((name, *found))
         names, table = [row[0] for row in rows], np.array([row[1:] for row in rows])
-        with np.errstate(invalid="ignore"):
-            middle = np.nanmedian(table, axis=0) if not np.isnan(table).all() else table[0]
-            least, most = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+        of_each = [column[~np.isnan(column)] if not np.isnan(column).all() else column for column in table.T]
+        middle, least, most = ([float(of(column)) for column in of_each] for of in (np.median, np.min, np.max))
         print(
             f"n {people:>5} m {models:>3} eps {epsilon:>4g}: "
             f"guaranteed {100 * middle[0]:5.1f}, worst {100 * least[0]:5.1f}; "
