@@ -108,9 +108,10 @@ def _search(
     if candidates is None or limit.accuracy < one_person(epsilon):
         left = []
     part = epsilon if not left else math.nextafter(epsilon / (len(left) + 1), 0.0)
-    among = question
+    # A sum besides is of what candidates have in common, and tells none from another.
+    among, besides = question, not left
     for count in (*left, 0):
-        bought |= _buy(among, {**facts, **bought}, part, noise, limit)
+        bought |= _buy(among, {**facts, **bought}, part, noise, limit, besides)
         if candidates is not None and count:
             _, _, joint = _answer(question, list(purchases({**facts, **bought})))
             found = Found(question.metric, candidates, joint(DRAWS, np.random.default_rng(_SEED)))
@@ -121,9 +122,10 @@ def _search(
 
 
 def _buy(
-    question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit
+    question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit, besides: bool
 ) -> dict[str, NDArray[np.float64]]:
-    strata, buys = plan(question.asked, epsilon, limit), planned(question.asked, epsilon, limit)
+    asked = question.asked, epsilon, limit, besides
+    strata, buys = plan(*asked), planned(*asked)
     total = len(buys.counts)
     exact = question.records.disadvantaged_in(buys.cell_of, total)
     of_strata = np.split(exact, np.cumsum([each.count for each in strata])[:-1])

@@ -239,8 +239,8 @@ class Posterior:
     def draws(self, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """Draw u jointly, shape (count, m).
 
-        A law is drawn by its probability. How far its mean is from the answer counts on either side, so that the answer
-        is in the middle.
+        A law is drawn by its probability. How far a structure's mean is from the answer counts on either side, so that
+        the answer is in the middle of what is believed.
         """
         chosen = generator.choice(len(self.likely), count, p=self.likely)
         found = np.empty((count, len(self.mean)))
@@ -248,7 +248,8 @@ class Posterior:
             rows = np.flatnonzero(chosen == number)
             squares, axes = np.linalg.eigh(covariance)
             spread = self.directions @ (axes * np.sqrt(np.maximum(squares, 0.0)))
-            sides = generator.choice((-1.0, 1.0), (len(rows), 1))
+            # What sums say by themselves of one model, they say of those that agree with it.
+            sides = 1.0 if number < len(self.likely) // 2 else generator.choice((-1.0, 1.0), (len(rows), 1))
             moved = generator.standard_normal((len(rows), len(squares))) @ spread.T
             found[rows] = self.mean + sides * self._off[:, number] + moved
         return found

@@ -116,15 +116,16 @@ class Planned:
 
 
 @kept
-def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[Planned]:
+def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> list[Planned]:
     """Return what a batch would buy of each stratum; public.
 
-    No more cells than reveal what the limit allows. ValueError for an epsilon that is not finite and above 0.
+    `besides` says whether a sum may be measured besides cells. No more cells than reveal what the limit allows.
+    ValueError for an epsilon that is not finite and above 0.
 
     Of very many people it is planned about a part of them what all would buy.
     """
     if batch.few is not batch:
-        least, of_few = least_people_within(epsilon, limit), plan(batch.few, epsilon, limit)
+        least, of_few = least_people_within(epsilon, limit), plan(batch.few, epsilon, limit, besides)
         return [_of_all(batch, each, people, least) for each, people in zip(of_few, batch.split, strict=True)]
     means = batch.of(np.arange(len(batch.labels))).mean(axis=1)
     found = []
@@ -132,7 +133,7 @@ def plan(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> list[Pla
         values = batch.of(people)
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
         of_these = _limit_among(batch, people, limit)
-        found.append(plan_among(values, people, cuts, epsilon, offset, of_these, batch.stands_for))
+        found.append(plan_among(values, people, cuts, epsilon, offset, of_these, batch.stands_for, besides))
     return found
 
 
@@ -144,6 +145,7 @@ def plan_among(
     offset: float,
     limit: Limit,
     stands_for: float = 1.0,
+    besides: bool = True,
 ) -> Planned:
     """Return what would be bought of people who are cut as given, with `values` of their own; `offset` as for cells."""
     n, scale = max(2, round(stands_for * len(people))), cells_scale(epsilon)
@@ -152,7 +154,7 @@ def plan_among(
     most = cells_within(n, epsilon, limit, besides=True)
     hides, residual = besides_cells(values, cuts.cell_of(count), epsilon, error, crowd, stands_for)
     whole = Planned(people, cuts, count, scale, None, math.hypot(error, hides))
-    if residual is None or not most:
+    if residual is None or not most or not besides:
         return whole
     # With less of epsilon, or fewer that may be, there are other cells, which leave something else.
     scale = least_scale(epsilon, residual.scale)
@@ -219,9 +221,9 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
     return errors.tolist()
 
 
-def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> Purchase:
+def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> Purchase:
     """Return what a batch would buy; of nobody's counts."""
-    found = plan(batch, epsilon, limit)
+    found = plan(batch, epsilon, limit, besides)
     cell_of, variances = np.empty(len(batch.labels), np.intp), list[float]()
     rows, of_rows = list[NDArray[np.int8]](), list[float]()
     for each in found:
