@@ -242,16 +242,16 @@ class Posterior:
         A law is drawn by its probability. How far a structure's mean is from the answer counts on either side, so that
         the answer is in the middle of what is believed.
         """
-        chosen = generator.choice(len(self.likely), count, p=self.likely)
+        chosen, off = generator.choice(len(self.likely), count, p=self.likely), self._off
         found = np.empty((count, len(self.mean)))
-        for number, covariance in enumerate(self.covariances):
+        for number in np.unique(chosen):
             rows = np.flatnonzero(chosen == number)
-            squares, axes = np.linalg.eigh(covariance)
+            squares, axes = np.linalg.eigh(self.covariances[number])
             spread = self.directions @ (axes * np.sqrt(np.maximum(squares, 0.0)))
             # What sums say by themselves of one model, they say of those that agree with it.
             sides = 1.0 if number < len(self.likely) // 2 else generator.choice((-1.0, 1.0), (len(rows), 1))
             moved = generator.standard_normal((len(rows), len(squares))) @ spread.T
-            found[rows] = self.mean + sides * self._off[:, number] + moved
+            found[rows] = self.mean + sides * off[:, number] + moved
         return found
 
 
@@ -262,10 +262,12 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     """
     squares, directions = directions_of(products)
     spread, cross, r = share * (1 - share), directions.T @ seen.cross, len(squares)
-    free, by_free = seen.free, np.zeros((r, 0))
-    if free is not None:
-        # As if there were more components, of a variance of their own.
-        cross, by_free = np.vstack([cross, free.seen.T]), directions.T @ free.effects * free.variances
+    # Free directions are as if there were more components, of a variance of their own.
+    variances, by_free, of_free = np.zeros(0), np.zeros((r, 0)), np.zeros((r, r))
+    if seen.free is not None:
+        cross, variances, effects = np.vstack([cross, seen.free.seen.T]), seen.free.variances, seen.free.effects
+        by_free = directions.T @ effects * variances
+        of_free = by_free @ (directions.T @ effects).T
     off = seen.values - share * seen.ones
     alone, noise = _alone(cross[:r], off, seen, FLAT * spread)
     weighed, log_det = _solved(spread * seen.gram, seen.noise, np.column_stack([cross.T, off]))
@@ -279,18 +281,16 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     logs, components, unseen, covariances = [], [], [], []
     for flatness, strength in structures(squares, len(products), share, people):
         by_models = spread * strength * squares**-flatness
-        strengths = by_models if free is None else np.append(by_models, free.variances)
+        strengths = np.append(by_models, variances)
         less, log_det = _structure(told, strengths)
         logs.append(log + 0.5 * (float(values @ less @ values) - log_det))
         kernel = spread * (1 + strength * squares ** (1 - flatness))
         gain = np.hstack([np.diag(kernel), by_free])
         components.append(gain @ (values - told @ (less @ values)))
-        before = np.diag(kernel * squares)
-        if free is not None:
-            before = before + by_free @ (directions.T @ free.effects).T
-        covariances.append(before + hidden - gain @ (told - told @ less @ told) @ gain.T)
+        before = np.diag(kernel * squares) + of_free + hidden
+        covariances.append(before - _known(gain, told, less))
         less, _ = _structure(told_exactly, strengths)
-        unseen.append(before + hidden - gain @ (told_exactly - told_exactly @ less @ told_exactly) @ gain.T)
+        unseen.append(before - _known(gain, told_exactly, less))
     logs[0] += math.log(min(len(products), CHANCE) * (len(STRUCTURES) - 1))
     weights = _normalised(logs)
     means = np.array(components)
@@ -303,6 +303,12 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
         np.concatenate([np.tile(alone, (len(means), 1)), means]),
         np.concatenate([noise + unseen, covariances]),
     )
+
+
+def _known(gain: NDArray[np.float64], told: NDArray[np.float64], less: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what sums take away of the covariance of U'u, X K S' M^-1 S K X', by `_structure`."""
+    known: NDArray[np.float64] = gain @ (told - told @ less @ told) @ gain.T
+    return known
 
 
 def _alone(

@@ -16,6 +16,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
+from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded, System
 from compliance.records.metrics import METRICS
@@ -28,6 +29,7 @@ from fairwall.laws.purchases import (
     EPSILON,
     bought_at,
     disadvantaged_among,
+    excess,
     fact_names,
     merged,
     planned,
@@ -258,6 +260,12 @@ def test_purchases_are_put_together_by_what_they_tell() -> None:
     assert both.counts == pytest.approx((one.counts + other.counts) / 2, abs=0.1)
     assert 1 / both.variances == pytest.approx(1 / one.variances + 1 / other.variances)
     assert both.sum_variances == pytest.approx(one.sum_variances / 2)
+
+    def look(stratum: Stratum) -> Told:
+        return Told(*disadvantaged_among([one, other], members), seen_by([both], stratum), excess([both]))
+
+    values = CELLS.release(asked, second, 1.0, 0.0, seeded()).values
+    assert values == pytest.approx(answers(asked, look)[0], abs=1e-6)
 
 
 def test_rows_of_unlike_cells_know_whom_they_share() -> None:
