@@ -7,7 +7,9 @@ from fairwall.laws.exposure import NO_LIMIT
 KILLED_BY = "C551"
 
 sound = cells._buy
-cells._buy = lambda question, facts, epsilon, noise, _: sound(question, facts, epsilon, noise, NO_LIMIT)
+cells._buy = lambda question, facts, epsilon, noise, _, besides: sound(
+    question, facts, epsilon, noise, NO_LIMIT, besides
+)
 
 if __name__ == "__main__":
     main()
