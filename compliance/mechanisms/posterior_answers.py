@@ -2,10 +2,11 @@
 
 **Intervals.** u, what the disadvantaged add up to beyond their share of the total, is about as far from the answer as
 `Posterior.within` says: a mixture of what the prior believes and of what the sums say without it. N0 errs besides: a
-gap is -u n / (N0 N1), so that N0 off by d counts like u off by u (1/N0 - 1/N1) d. Gaps and ratios are monotone in u,
-and so their ends are where u has its ends. Of predictive parity, which is a difference of ratios of two sums, the
-derivative at the answer says how both of them move it. Where a sum is as large or as small as N0 lets it be, N0's own
-error moves that end as well.
+gap is -u n / (N0 N1), so that N0 off by d counts like u off by u (1/N0 - 1/N1) d. At each end u is taken as it is
+there, not as the answer has it: where N0 is small, gaps may be much larger than answered, and hardly smaller. Gaps and
+ratios are monotone in u, and so their ends are where u has its ends. Of predictive parity, which is a difference of
+ratios of two sums, the derivative at the answer says how both of them move it. Where a sum is as large or as small as
+N0 lets it be, N0's own error moves that end as well.
 
 How predictions go with the protected attribute among people whom no sum tells apart is known by the prior alone: that
 the leading direction there goes with it to some extent is counted besides. Models of one batch agree, and so do their
@@ -31,10 +32,10 @@ from fairwall.laws.batch import Stratum
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.posterior import Posterior, Seen, posterior
 
-WIDER = 1.03
-"""See above."""
-
 _WIDER_SUM = 1.15
+
+_TURNS = 3
+"""How often the end of an interval is looked for, each time with N0's error as large as it is at the last one."""
 
 _EXCESS_MAX = 20.0
 """Noise with more is 0 in 19 of 20 cases and more."""
@@ -88,11 +89,17 @@ class _Known:
     def found(self) -> Posterior:
         return posterior(self.stratum.gram, self.told.seen, self.size / self.people, self.people).near()
 
-    @property
-    def by_size(self) -> NDArray[np.float64]:
-        """How far each u is as good as off for one person more in N0."""
-        moved: NDArray[np.float64] = self.found.mean * (1 / self.size - 1 / (self.people - self.size))
-        return moved
+    def by_size(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far each u is as good as off, where N0 is off by a standard deviation."""
+        one_person: NDArray[np.float64] = u * (1 / self.size - 1 / (self.people - self.size))
+        return one_person * math.sqrt(self.told.size_variance)
+
+    def ends(self, level: float, wider: float) -> NDArray[np.float64]:
+        """Return the largest and the least u that may be, shape (2, m)."""
+        ends = mean = self.found.mean
+        for _ in range(_TURNS):
+            ends = mean + wider * np.array([[1.0], [-1.0]]) * self.found.within(level, self.by_size(ends) ** 2)
+        return ends
 
     def sums(self, u: NDArray[np.float64], larger: float = 0.0) -> list[GroupSums]:
         """Return possible sums of each part, for values in [0, 1], where either group may be so much larger.
@@ -112,7 +119,7 @@ class _Known:
     def draws(self, count: int, wider: float, generator: np.random.Generator) -> list[list[GroupSums]]:
         """Draw sums of each part as they may be, so many times."""
         moved = self.found.draws(count, generator) - self.found.mean
-        moved += self.by_size * math.sqrt(self.told.size_variance) * generator.standard_normal((count, 1))
+        moved += self.by_size(self.found.mean) * generator.standard_normal((count, 1))
         return [self.sums(self.found.mean + wider * one) for one in moved]
 
 
@@ -137,13 +144,12 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
     ]
     ends = list[Ends]()
     for known in strata:
-        found, wider = known.found, _wider(metric, known.told.excess)
+        wider = _wider(metric, known.told.excess)
         if metric.binary:
             ends.append(_ends_of_ratios(metric, known, wider))
             continue
-        reach = wider * found.within(level_of_parts(metric), known.by_size**2 * known.told.size_variance)
         larger = wider * _normal_reach(metric) * math.sqrt(known.told.size_variance)
-        lower, upper = (known.sums(found.mean + side * reach, larger) for side in (1, -1))
+        lower, upper = (known.sums(end, larger) for end in known.ends(level_of_parts(metric), wider))
         for below, above in zip(lower, upper, strict=True):
             both = [gaps(_signed(metric), consistent(metric, [part])) for part in (below, above)]
             ends.append((np.minimum(*both), np.maximum(*both)))
@@ -183,7 +189,7 @@ def _ends_of_ratios(metric: Metric, known: _Known, wider: float) -> Ends:
         sides = [gaps(metric.name, consistent(metric, known.sums(mean + side * moved))) for side in (1, -1)]
         slopes.append(np.diag(sides[0] - sides[1]))
     by_both = np.hstack(slopes)
-    by_size = known.by_size**2 * known.told.size_variance
+    by_size = known.by_size(mean) ** 2
     reach = wider * known.found.within(level_of_parts(metric), by_both**2 @ by_size, by_both)
     return middle - reach, middle + reach
 
@@ -193,7 +199,7 @@ def _wider(metric: Metric, excess: float) -> float:
 
     Whole-number noise of little variance is 0 mostly, and 1 more often than a normal law has it.
     """
-    return WIDER * (1 + (_normal_reach(metric) ** 2 - 3) * min(excess, _EXCESS_MAX) / 24)
+    return 1 + (_normal_reach(metric) ** 2 - 3) * min(excess, _EXCESS_MAX) / 24
 
 
 def _normal_reach(metric: Metric) -> float:

@@ -11,12 +11,12 @@ nothing that the counts tell. The largest are cut off to what an eighth of the p
 half of the largest in the end, nothing is measured. So the sum gives away of nobody more than the count of a cell of so
 many does. A flip moves the sum by 1 at most, and a part x of epsilon costs x epsilon.
 
-**What a sum is worth.** z may go with w by a correlation of `HIDDEN`, and w'z is B = HIDDEN sqrt(SHARE (1-SHARE) n w'w)
-then, with `SHARE` of the people disadvantaged. By u = (X w / w'w) w'z that is an error of the gaps, of which the prior
-knows nothing. It is taken to come on top of the error that is expected of cells at all of epsilon.
-Where a part x is spent on the sum, noise on it comes on top instead, of an error 1/(1-x) times as large. The least of
-these decides, and is what is expected when mechanisms are compared: what the prior does not foresee is measured, or
-counts against cells. With a fifth more for B, batches of real scores have up to 1.5 times the error
+**What a sum is worth.** z may go with w by a correlation of `CORRELATION`, and w'z is then B = CORRELATION
+sqrt(SHARE (1-SHARE) n w'w), with `SHARE` of the people disadvantaged. By u = (X w / w'w) w'z that is an error of the
+gaps, of which the prior knows nothing. It is taken to come on top of the error that is expected of cells at all of
+epsilon. Where a part x is spent on the sum, noise on it comes on top instead, of an error 1/(1-x) times as large. The
+least of these decides, and is what is expected when mechanisms are compared: what the prior does not foresee is
+measured, or counts against cells. With a fifth more for B, batches of real scores have up to 1.5 times the error
 (`benchmarks/batch_error.py`), and with a tenth less likely intervals miss a gap within three clusters of scores in a
 quarter of draws (`benchmarks/shapes.py`).
 
@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.cells import discrete_variance
-from fairwall.laws.posterior import HIDDEN, SHARE
+from fairwall.laws.posterior import SHARE
 
 STEPS = 127
 """How many steps there are from a weight of 0 to the largest: each stands in one byte."""
@@ -45,6 +45,9 @@ PARTS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 
 CROWDS = 8
 """A crowd is this part of the people, or as many as a cell holds at least."""
+
+CORRELATION = 0.22
+"""Of who is disadvantaged with the leading direction, where it is chosen what to measure: a standard deviation."""
 
 _LEAST = 1e-9
 """Less than this of what predictions differ by is rounding."""
@@ -165,4 +168,4 @@ def _short(scale: float) -> float:
 
 def expected(weights: NDArray[np.float64]) -> float:
     """Return B, how large w'z is taken to be: a standard deviation."""
-    return HIDDEN * math.sqrt(SHARE * (1 - SHARE) * len(weights) * float(weights @ weights))
+    return CORRELATION * math.sqrt(SHARE * (1 - SHARE) * len(weights) * float(weights @ weights))

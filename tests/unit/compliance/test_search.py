@@ -247,9 +247,12 @@ def test_what_is_said_of_the_chosen_one_holds() -> None:
 
 @pytest.mark.check
 def test_rounds_find_a_better_one() -> None:
-    """In 80 worlds of 60 candidates that are all useful enough: nearer to the best one than after a single round."""
+    """In 200 worlds of 60 candidates that are all useful enough: nearer to the best one than after a single round.
+
+    The ratio is .7, and errs by about .07.
+    """
     off = {rounds: list[float]() for rounds in (True, False)}
-    for seed in range(80):
+    for seed in range(200):
         rng = np.random.default_rng((60, seed))
         common, own = rng.normal(size=1500), rng.normal(size=(60, 1500))
         groups = (rng.random(1500) < 1 / (1 + np.exp(-0.8 - 0.3 * common))).astype(np.uint8)

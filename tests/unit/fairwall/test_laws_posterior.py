@@ -68,7 +68,8 @@ def test_it_is_the_gaussian_posterior_of_people(seed: int, free: int) -> None:
     left = centred @ (np.eye(n) - spread * rows.T @ np.linalg.inv(spread * rows @ rows.T + none) @ rows) @ centred.T
     squares, axes = np.linalg.eigh(left)
     effects = axes[:, -1] @ left / squares[-1]
-    hidden = HIDDEN**2 * spread * n * squares[-1] * np.outer(effects, effects)
+    correlation = HIDDEN / np.linalg.matrix_rank(centred) ** (1 / 3)
+    hidden = correlation**2 * spread * n * squares[-1] * np.outer(effects, effects)
     flat = FLAT * spread * rows.T @ np.linalg.inv(FLAT * spread * rows @ rows.T + noise)
     alone, clouded = centred @ flat @ off, centred @ flat @ noise @ flat.T @ centred.T
     logs, means, covariances, unseen = [], [], [], []
