@@ -125,7 +125,7 @@ _TINY = 1e-200
 """No variance is less."""
 
 _STEPS = 40
-"""How often the end of an interval is looked for: mostly six times are enough, by Newton's method."""
+"""How often the end of an interval is looked for at most: by Newton's method two or three times are mostly enough."""
 
 _NEAR = 1e-10
 """What probability an interval may be off by."""
