@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# To compile all of what is installed takes as long as to install it, and most of it is never imported.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -113,9 +114,10 @@ $(VENV)/.installed: pyproject.toml
 	$(PIP) -e '.[games]'
 	touch $@
 
-$(VENV)/.installed-all: $(VENV)/.installed
+$(VENV)/.installed-all: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[training,release,dev]'
-	touch $@
+	touch $(VENV)/.installed $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed-all
 	$(PIP) -e '.[docs]'

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections import defaultdict
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from fairwall.rpc import kernels
 # once on few cores, where threads of linear algebra spend most of their time waiting for one another.
 kernels.fix()
 
-# Twenty thousand tests are all kept, and looking through them for what could be thrown away takes half of the time of
-# collecting them, and seconds later: so that is left out while they come, and what has come is not looked at any more.
+# All tests are kept, and looking through them for what could be thrown away takes a third of the time of collecting
+# them, and seconds later: so that is left out while they come, and what has come is not looked at any more.
 gc.disable()
 
 
@@ -27,27 +28,35 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """As many as keep this machine busy, and two more for each process that wants its processors at the start.
+    """One more than there are processors: now and then a worker waits for a process that it started.
 
-    So the tests have half of a machine that others use too: often a worker waits for a process that it started.
+    However busy the machine is: each worker collects all tests, and more of them only wait for one another.
     """
-    try:
-        running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
-    except FileNotFoundError:  # not on Linux
-        running = 1
-    return min((os.cpu_count() or 1) + 1 + 2 * (running - 1), 16)
+    return (os.cpu_count() or 1) + 1
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but n cases of a test marked ``few(n)`` to `make check`: those n are evenly spread, from the first."""
-    cases: dict[str, list[tuple[pytest.Item, int]]] = defaultdict(list)
-    for item in items:
-        mark = item.get_closest_marker("few")
-        if mark is not None:
-            cases[item.nodeid.partition("[")[0]].append((item, mark.args[0]))
-    for of_one in cases.values():
-        kept = {place * len(of_one) // few for place, (_, few) in enumerate(of_one) if place < few}
-        for place, (item, _) in enumerate(of_one):
+def chosen(config: pytest.Config, marks: Iterable[str]) -> bool:
+    """Whether ``-m`` may choose a test with these marks, as far as ``slow`` and ``check`` tell, joined by "and"."""
+    named = re.findall(r"(not )?\b(slow|check)\b", str(config.getoption("markexpr")))
+    return all((mark in marks) != bool(negated) for negated, mark in named)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if collection_path.name == "slow" and not chosen(config, ["slow"]) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make no test that would only be deselected: there are more of these than of those that run.
+
+    Of a test marked ``few(n)`` all but n cases are left to `make check`: those n are evenly spread, from the first.
+    """
+    yield
+    calls, marks = metafunc._calls, {mark.name for mark in metafunc.definition.iter_markers()}
+    if (few := metafunc.definition.get_closest_marker("few")) is not None:
+        kept = {place * len(calls) // few.args[0] for place in range(min(few.args[0], len(calls)))}
+        for place, call in enumerate(calls):
             if place not in kept:
-                item.add_marker("check")
+                call.marks.append(pytest.mark.check.mark)
+    stay = [call for call in calls if chosen(metafunc.config, marks | {mark.name for mark in call.marks})]
+    calls[:] = stay or calls[:1]  # pytest makes one of a test without cases; what is not chosen is deselected then
