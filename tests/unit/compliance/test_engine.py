@@ -55,8 +55,8 @@ def asked(folder: Path, values: np.ndarray, order: np.ndarray, name: str = "t", 
     return engine.sums(table, "who", (), 100, set(), engine.look())
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("metric", ["eodds_max", "ppv"])
 def test_sums_are_those_of_the_arrays(tmp_path: Path, metric: str) -> None:
     values = DECISIONS if METRICS[metric].binary else np.vstack([DECISIONS, SCORES])
     question = Question(metric, values, Records(LABELS, PROTECTED, (metric,)))
@@ -77,9 +77,10 @@ def test_sums_are_those_of_the_arrays(tmp_path: Path, metric: str) -> None:
         assert found.n0 == exact[stratum.parts[0]].n0
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("mechanism", ["cube", "counts"])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("metric", "mechanism"), [("sp", "cube"), ("eodds_max", "counts"), ("ppv", "cube"), ("di", "counts")]
+)
 def test_answers_are_those_of_the_arrays_bit_for_bit(tmp_path: Path, metric: str, mechanism: str) -> None:
     sums = asked(tmp_path, DECISIONS, RNG.permutation(N))
     told, above = [], []
@@ -117,7 +118,7 @@ def test_a_digest_is_of_rows_whatever_their_order(tmp_path: Path) -> None:
     swapped = values.copy()
     pair = np.flatnonzero((LABELS == 1) & (PROTECTED == 1))[:2]
     swapped[:, pair] = swapped[:, pair[::-1]]
-    for changed in (values[::-1], swapped, values[:4], np.vstack([DECISIONS, SCORES * (1 - 2.0**-30)])):
+    for changed in (swapped, np.vstack([DECISIONS, SCORES * (1 - 2.0**-30)])):
         assert asked(tmp_path, changed, order).digest != digest
 
 

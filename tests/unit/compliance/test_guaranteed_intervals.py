@@ -83,13 +83,12 @@ WORLDS = [
 ]
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", ["sp", "di"])
-@pytest.mark.parametrize(("size", "sums"), LAWS)
-@pytest.mark.parametrize(("n", "n0", "means"), WORLDS)
-def test_whoever_is_who_an_interval_holds_the_truth(
-    n: int, n0: int, means: tuple[float, float], size: Additive, sums: Additive, metric: str
-) -> None:
+@pytest.mark.few(2)
+@pytest.mark.parametrize("number", range(2 * len(LAWS)))
+def test_whoever_is_who_an_interval_holds_the_truth(number: int) -> None:
+    """Every law, of differences and of ratios, and each in two of the worlds."""
+    (n, n0, means), (size, sums) = WORLDS[number % len(WORLDS)], LAWS[number % len(LAWS)]
+    metric = ("sp", "di")[(number + number // len(LAWS)) % 2]
     assert held(metric, n, n0, means, size, sums) >= LEVEL - 1 / _EQUAL
 
 
@@ -128,7 +127,7 @@ def test_the_twin_that_forgets_the_noise_on_n0_holds_too_few(monkeypatch: pytest
     assert held("sp", 400, 120, (0.02, 0.02), Laplace(2.4), Laplace(0.85)) < LEVEL - 0.01
 
 
-@pytest.mark.parametrize("sides", [2, 3, 26])
+@pytest.mark.parametrize("sides", [2, 26])
 def test_q_of_two_coordinates_of_one_cube_is_the_quantile_of_draws(sides: int) -> None:
     # 10^6 draws err by 2.2e-4 of a level; 5 times that.
     law, generator = CubeNoise(0.7, sides), np.random.default_rng(3)
@@ -141,12 +140,14 @@ def test_q_of_two_coordinates_of_one_cube_is_the_quantile_of_draws(sides: int) -
 
 # 1,500 answers hold fewer than 94% but for 1 time in 30 where 95% do; draws are seeded, and these do.
 @pytest.mark.check
-@pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_max", "eodds_sum", "ppv", "di"])
 @pytest.mark.parametrize(
-    ("name", "epsilon"),
-    [("cube", 6.0), ("cube", 0.5), ("low-rank", 3.0), ("counts", 3.0), ("randomized-response", 5.0)],
-)
-@pytest.mark.parametrize("later", [False, True])
+    ("name", "epsilon", "metric", "later"),
+    [
+        ("cube", 6.0, "sp", False), ("cube", 0.5, "eodds_max", True), ("cube", 6.0, "di", True),
+        ("low-rank", 3.0, "sp", True), ("low-rank", 3.0, "eodds_sum", False),
+        ("counts", 3.0, "abs_eo", True), ("counts", 3.0, "ppv", False), ("randomized-response", 5.0, "di", False),
+    ],
+)  # fmt: skip
 def test_answers_hold_where_groups_are_small_and_gaps_large(
     name: str, epsilon: float, metric: str, later: bool
 ) -> None:
@@ -207,9 +208,13 @@ def covered(question: Question, epsilon: float, draws: int, *, later: bool = Fal
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("against", ["common", "own", "tail"])
-@pytest.mark.parametrize(("metric", "later"), [("sp", False), ("sp", True), ("eo", False)])
-@pytest.mark.parametrize(("models", "people", "epsilon"), [(1, 60, 0.5), (5, 200, 1.0), (25, 300, 3.0)])
+@pytest.mark.parametrize(
+    ("models", "people", "epsilon", "metric", "later", "against"),
+    [
+        (1, 60, 0.5, "sp", True, "own"), (1, 60, 0.5, "eo", False, "tail"), (5, 200, 1.0, "sp", True, "tail"),
+        (25, 300, 3.0, "sp", False, "common"),
+    ],
+)  # fmt: skip
 def test_two_cubes_hold_whoever_is_who(
     models: int, people: int, epsilon: float, metric: str, later: bool, against: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,10 +263,7 @@ def test_q_of_two_cubes_is_the_quantile_of_other_draws(shared: bool) -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("models", "people", "epsilon"),
-    [(25, 1000, 0.5), (25, 1000, 5.0), pytest.param(100, 2000, 1.0, marks=pytest.mark.check)],
-)
+@pytest.mark.parametrize(("models", "people", "epsilon"), [(25, 1000, 0.5), (100, 2000, 1.0)])
 def test_scores_near_one_model_are_promised_more_than_by_counts_and_a_cube(
     models: int, people: int, epsilon: float
 ) -> None:
@@ -270,27 +272,20 @@ def test_scores_near_one_model_are_promised_more_than_by_counts_and_a_cube(
         mechanism = Recommended(promise="guaranteed") if name == "recommended" else MECHANISMS[name]
         ends = [
             ends_of(mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(draw))))[0]
-            for draw in range(8)
+            for draw in range(3)
         ]
         widths[name] = float(np.median([np.clip(high, -1, 1) - np.clip(low, -1, 1) for low, high in ends]))
     assert widths["recommended"] <= 0.6 * min(widths["counts"], widths["cube"])
 
 
-@pytest.mark.parametrize(
-    ("models", "people", "epsilon"),
-    [
-        (1, 300, 0.5),
-        (5, 1000, 1.0),
-        pytest.param(25, 1000, 5.0, marks=pytest.mark.check),
-        pytest.param(100, 2000, 6.0, marks=pytest.mark.check),
-    ],
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("models", "people", "epsilon"), [(5, 1000, 1.0), (1, 300, 0.5), (25, 1000, 5.0)])
 def test_a_policy_that_wants_guarantees_gets_the_narrowest(models: int, people: int, epsilon: float) -> None:
     question, widths = scores(models, people, 0.05), {}
     for name in ("recommended", "counts", "cube", "low-rank", "laplace", "randomized-response"):
         mechanism = Recommended(promise="guaranteed") if name == "recommended" else MECHANISMS[name]
         halves = []
-        for draw in range(15):
+        for draw in range(5):
             released = mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(draw)))
             assert released.low is not None
             assert released.high is not None
@@ -315,9 +310,14 @@ def test_a_policy_that_wants_guarantees_is_never_answered_without_one() -> None:
     assert not sure.is_free(bought, 0.5, question)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("metric", ["sp", "di", "ppv", "eodds_sum"])
-@pytest.mark.parametrize("name", ["counts", "cube", "low-rank", "counts-gaussian", "randomized-response"])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("counts", "ppv"), ("cube", "di"), ("low-rank", "sp"), ("counts-gaussian", "eodds_sum"),
+        ("randomized-response", "di"),
+    ],
+)  # fmt: skip
 def test_whatever_a_model_predicts_its_interval_is_one(name: str, metric: str) -> None:
     groups = np.repeat([0, 1, 1, 1], 5).astype(np.uint8)
     records = Records((np.arange(20) % 2).astype(np.uint8), groups, ("sp", metric))

@@ -61,11 +61,11 @@ def test_a_question_is_about_groups_of_the_minimum_in_its_own_stratum(metric: st
     assert asked.smooth(0.1) == sensitivities(metric, records().counts(metric), 0.1, minimum_group=LEAST).smooth
 
 
-@pytest.mark.parametrize("least", [8, 20])
-def test_records_of_smaller_groups_are_refused(least: int) -> None:
-    records(("sp",), 8)
-    with pytest.raises(RecordsError, match="a group is too small"):
-        records(("sp", "eo"), least)
+def test_records_of_smaller_groups_are_refused() -> None:
+    for least in (8, 20):
+        records(("sp",), 8)
+        with pytest.raises(RecordsError, match="a group is too small"):
+            records(("sp", "eo"), least)
 
 
 def test_records_of_which_nobody_could_be_in_the_other_group_are_refused() -> None:
@@ -131,7 +131,7 @@ def test_a_proposal_of_no_more_than_the_minimum_needs_no_test() -> None:
         assert not np.isnan(values).any()
 
 
-@pytest.mark.parametrize("name", ["counts", "counts-gaussian", "cube", "low-rank", "cells"])
+@pytest.mark.parametrize("name", ["counts-gaussian", "cube", "low-rank", "cells"])
 def test_group_sizes_are_read_within_what_is_public(name: str) -> None:
     # At N0 = g half of what noise makes of it is smaller.
     delta = 1e-6 if name == "counts-gaussian" else 0.0

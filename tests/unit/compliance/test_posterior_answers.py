@@ -64,7 +64,7 @@ def held(
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_max", "eodds_sum", "ppv", "di"])
+@pytest.mark.parametrize("metric", ["sp", "eodds_max", "di"])
 def test_at_least_19_of_20_gaps_lie_in_their_intervals(metric: str) -> None:
     shares, halves = zip(
         *(
@@ -134,6 +134,7 @@ def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     assert held_of(question, 0.5)[0] < 0.5
 
 
+@pytest.mark.check
 def test_gaps_of_few_may_be_much_larger_than_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 15 among 200, whom decisions tell apart: N0 is off by a half, and gaps are in proportion to 1 / N0.
 

@@ -110,7 +110,7 @@ def test_what_publishes_attributes_must_err_far_less(people: int, models: int, f
 
 
 def test_nothing_without_an_interval_is_chosen_where_something_with_one_errs_little_more() -> None:
-    for people, models, epsilon in ((200, 1, 5.0), (1000, 1, 5.0), (1000, 1, 10.0), (5000, 1, 8.0), (300, 2, 8.0)):
+    for people, models, epsilon in ((200, 1, 5.0), (1000, 1, 10.0), (300, 2, 8.0)):
         rows = {row.name: row for row in standings("sp", people, models, epsilon) if row.name != MIDPOINT}
         chosen = choose("sp", people, models, epsilon, limit=Limit(0.6))
         if MECHANISM_LAWS[chosen.removesuffix(SHRUNK)].interval is None:
@@ -163,7 +163,7 @@ def test_nor_where_the_gap_may_be_too_large() -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("kind", "models"), [("near", 5), ("decisions", 1), ("thresholds", 5)])
+@pytest.mark.parametrize(("kind", "models"), [("decisions", 1), ("near", 5), ("thresholds", 5)])
 def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(
     kind: str, models: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +201,7 @@ def test_a_part_of_people_is_not_taken_where_a_label_is_too_rare() -> None:
     assert few.few is few
 
 
-@pytest.mark.parametrize(("rare", "drawn"), [(700, True), (300, False)])
+@pytest.mark.parametrize(("rare", "drawn"), [(300, False), pytest.param(700, True, marks=pytest.mark.check)])
 def test_a_rare_label_of_very_many_is_drawn_as_far_as_it_is_some(rare: int, drawn: bool) -> None:
     rows, labels = np.zeros((1, 6_000_000), np.bool_), np.zeros(6_000_000, np.uint8)
     labels[:rare] = 1

@@ -89,8 +89,7 @@ def test_no_outcome_in_any_small_world_costs_more_than_epsilon(positives):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("positives", "epsilon"), [(1, 0.5), (3, 2.0), (2, 10.0)])
-@pytest.mark.parametrize("part", [1.0, 0.6])
+@pytest.mark.parametrize(("positives", "epsilon", "part"), [(3, 2.0, 1.0), (2, 10.0, 0.6)])
 def test_the_loss_in_closed_form_is_reached_by_large_batches(positives, epsilon, part):
     # Noes to gaps that fall, then yeses to gaps that rise; all by a part of the sensitivity.
     law, noes = sparse_vector(0.1, 0.5, positives, epsilon), 4_000
@@ -193,10 +192,10 @@ def test_a_metric_without_limit_is_refused():
         SparseVectorMechanism().release(question([0, 0, 1], [[1, 1, 1]], "di"), {}, 1.0, 0.0, System())
 
 
-@pytest.mark.parametrize("bad", [{"positives": 0}, {"threshold": math.nan}])
-def test_parameters_out_of_range_are_refused(bad):
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        SparseVectorMechanism(**bad)
+def test_parameters_out_of_range_are_refused():
+    for bad in ({"positives": 0}, {"threshold": math.nan}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            SparseVectorMechanism(**bad)
 
 
 def test_the_price_is_epsilon():
@@ -216,7 +215,7 @@ def test_a_gap_at_the_threshold_is_a_yes_without_noise():
         assert mechanism.release(asked, {}, math.inf, 0.0, System()).values.tolist() == answers
 
 
-@pytest.mark.parametrize("positives", [0, -1])
-def test_a_law_without_a_yes_is_refused(positives):
-    with pytest.raises(ValueError, match="positives must be at least 1"):
-        sparse_vector(0.1, 0.5, positives, EPSILON)
+def test_a_law_without_a_yes_is_refused():
+    for positives in (0, -1):
+        with pytest.raises(ValueError, match="positives must be at least 1"):
+            sparse_vector(0.1, 0.5, positives, EPSILON)
