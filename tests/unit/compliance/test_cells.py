@@ -113,7 +113,7 @@ def test_no_neighbours_of_few_people_cost_more_than_epsilon(people: int) -> None
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("people", "epsilon", "metrics"),
-    [(21, 0.3, ("sp",)), (300, 0.3, ("sp",)), (60, 4.0, LABELLED), (40, 20.0, ("sp",)), (300, 20.0, LABELLED)],
+    [(21, 0.3, LABELLED), (60, 4.0, LABELLED), (40, 20.0, ("sp",)), (300, 0.3, ("sp",)), (300, 20.0, LABELLED)],
 )
 def test_the_worst_neighbours_cost_epsilon_and_none_more(people: int, epsilon: float, metrics: tuple[str, ...]) -> None:
     groups = (np.arange(people) * 7 % 5 > 1).astype(np.uint8)
@@ -329,7 +329,7 @@ def test_models_that_agree_are_answered_together_and_others_are_predicted_to_err
     assert predicted(together.asked, 1.0) < predicted(apart.asked, 1.0)
     assert predicted(asking(people=12).asked, 1.0) == math.inf
     errors = []
-    for seed in range(20):
+    for seed in range(8):
         errors.append(np.abs(CELLS.release(together, NO_FACTS, 1.0, 0.0, seeded(seed)).values - together.gaps()))
     assert np.median(errors) < 0.06  # one noisy sum of 30 would be off by 0.3
 

@@ -77,10 +77,8 @@ def test_sums_are_those_of_the_arrays(tmp_path: Path, metric: str) -> None:
         assert found.n0 == exact[stratum.parts[0]].n0
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("metric", "mechanism"), [("sp", "cube"), ("eodds_max", "counts"), ("ppv", "cube"), ("di", "counts")]
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("metric", "mechanism"), [("eodds_max", "cube"), ("sp", "counts"), ("di", "cube")])
 def test_answers_are_those_of_the_arrays_bit_for_bit(tmp_path: Path, metric: str, mechanism: str) -> None:
     sums = asked(tmp_path, DECISIONS, RNG.permutation(N))
     told, above = [], []
@@ -122,6 +120,7 @@ def test_a_digest_is_of_rows_whatever_their_order(tmp_path: Path) -> None:
         assert asked(tmp_path, changed, order).digest != digest
 
 
+@pytest.mark.check
 def test_ids_of_another_type_are_compared_as_text(tmp_path: Path) -> None:
     order = RNG.permutation(N)
     told, own = (asked(tmp_path, DECISIONS, order, text=text) for text in (True, False))

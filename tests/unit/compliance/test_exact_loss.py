@@ -233,29 +233,27 @@ def test_a_range_that_leaves_somebody_out_would_cost_more(name: str, monkeypatch
     assert worst_loss(name, asked(predictions), 1.0) == Fraction(3, 2)
 
 
-@pytest.mark.parametrize("sides", [1, 3, 26])
-def test_the_size_of_a_cube_is_drawn_with_the_very_odds_that_make_its_law(
-    sides: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of the sampler's own coins: P(T = t) is that of a sum of d+1 geometric numbers, C(t+d, d) r^t, times the coins'
-    # odds; it must be r^t (2t+1)^d but for one constant, and then P(z) ~ r^max|z|, `fairwall.laws.cube`.
-    constants, bits = set(), random.SystemRandom()
-    for size in (0, 1, 2, 7, 1000, 10**9):
-        coins = []
+def test_the_size_of_a_cube_is_drawn_with_the_very_odds_that_make_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    for sides in (1, 3, 26):
+        # Of the sampler's own coins: P(T = t) is that of a sum of d+1 geometric numbers, C(t+d, d) r^t, times the
+        # coins' odds; it must be r^t (2t+1)^d but for one constant, and then P(z) ~ r^max|z|, `fairwall.laws.cube`.
+        constants, bits = set(), random.SystemRandom()
+        for size in (0, 1, 2, 7, 1000, 10**9):
+            coins = []
 
-        def told(of: int, size: int = size, coins: list[Fraction] = coins) -> int:
-            coins.append(Fraction(2 * size + 1, of))
-            return 0
+            def told(of: int, size: int = size, coins: list[Fraction] = coins) -> int:
+                coins.append(Fraction(2 * size + 1, of))
+                return 0
 
-        monkeypatch.setattr(sampler, "geometric", lambda _rate, _count, _bits, size=size: np.array([size]))
-        monkeypatch.setattr(bits, "randrange", told)
-        assert sampler._cube_size(Fraction(1, 3), sides, bits) == size
-        weight = Fraction(1)
-        for k, odds in enumerate(coins, start=1):
-            weight *= Fraction(size + k, k) * odds
-        assert len(coins) == sides
-        constants.add(weight / (2 * size + 1) ** sides)
-    assert len(constants) == 1
+            monkeypatch.setattr(sampler, "geometric", lambda _rate, _count, _bits, size=size: np.array([size]))
+            monkeypatch.setattr(bits, "randrange", told)
+            assert sampler._cube_size(Fraction(1, 3), sides, bits) == size
+            weight = Fraction(1)
+            for k, odds in enumerate(coins, start=1):
+                weight *= Fraction(size + k, k) * odds
+            assert len(coins) == sides
+            constants.add(weight / (2 * size + 1) ** sides)
+        assert len(constants) == 1
 
 
 def decimals() -> Iterator[float]:

@@ -44,7 +44,7 @@ def test_counts_are_off_as_they_were_expected_to_be(metric: str) -> None:
     generator = np.random.default_rng(5)
     errors, halves = [], []
     least = 0.0 if find_metric(metric).absolute else -1.0
-    for number in range(150):
+    for number in range(80):
         labels = (generator.random(1000) < 0.6).astype(np.uint8)
         protected = (generator.random(1000) < 0.7).astype(np.uint8)
         predictions = generator.random((3, 1000))
@@ -106,7 +106,7 @@ def test_cells_that_serve_a_metric_within_a_label_are_cut_by_it() -> None:
     assert recommended.error <= counts.error
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("name", "models"), [("counts", 1), ("cube", 10)])
 def test_very_many_are_imagined_as_fewer(name: str, models: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = MECHANISMS[name], "sp", (180_000, 120_000), models, 1.0, 0.0, DEFAULT_SHARES

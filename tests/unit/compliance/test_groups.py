@@ -120,7 +120,7 @@ def worst_loss(n: int, epsilon: float) -> Iterator[float]:
 @pytest.mark.parametrize(
     ("n", "epsilon"),
     [
-        (1, 0.1), (2, 3.0), pytest.param(4, 0.1, marks=pytest.mark.check), pytest.param(5, 0.1, marks=pytest.mark.slow),
+        (2, 3.0), pytest.param(4, 0.1, marks=pytest.mark.check), pytest.param(5, 0.1, marks=pytest.mark.slow),
         pytest.param(6, 3.0, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
@@ -225,7 +225,7 @@ def test_noise_has_its_law_and_sums_up_to_0(source: str, epsilon: float) -> None
     assert (p_of_law(drawn, rate) > FALSE_ALARM) == (source != "unweighed")
 
 
-@pytest.mark.parametrize("epsilon", [0.8, 20.0])
+@pytest.mark.parametrize("epsilon", [0.8])
 def test_the_variance_is_that_of_the_law(epsilon: float) -> None:
     rate = noise_rate(epsilon)
     of_law = math.fsum(p * z[0] ** 2 for z, p in law(rate, 60).items())

@@ -94,7 +94,6 @@ def test_whoever_is_who_an_interval_holds_the_truth(number: int) -> None:
 
 def test_intervals_are_no_wider_than_they_must_be() -> None:
     assert held("sp", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
-    assert held("di", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
 
 
 def test_where_n0_errs_most_a_large_gap_counts() -> None:
@@ -245,21 +244,21 @@ def test_n0_s_noise_is_that_of_the_common_sums_where_it_is_bought_with_them(monk
     assert [size.shared for size in sizes] == [True, False]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_q_of_two_cubes_is_the_quantile_of_other_draws(shared: bool) -> None:
-    # 10^6 draws err by 2.2e-4 of a level; quantiles are those of 10^5, 6.2 deviations up.
-    common, own, generator = CubeNoise(1.0, 3), CubeNoise(0.5, 6), np.random.default_rng(12)
-    of_common = generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, (3, 10**6))
-    of_size = of_common[0] if shared else generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, 10**6)
-    of_own = generator.gamma(7, 0.5, 10**6) * generator.uniform(-1, 1, 10**6)
-    size = Size(0.0, common, whole=False, shared=shared)
-    weights, units = np.array([[0.4, 0.0], [-0.2, 0.5]]), np.array([0.3, 0.0])
-    reach = reaches.of_common(size, reaches.Noises(own, common, 2), units, weights, np.zeros(2))
-    for least, most in ((0.0, 0.3), (-0.9, 0.2)):
-        found = reach(np.full(2, least), np.full(2, most), LEVEL)
-        for model in range(2):
-            off = weights[:, model] @ of_common[1:] + units[model] * of_own + max(-least, most) * of_size
-            assert LEVEL < np.mean((np.abs(off) <= found[model]) & (np.abs(of_size) <= size.reach)) < LEVEL + 0.008
+def test_q_of_two_cubes_is_the_quantile_of_other_draws() -> None:
+    for shared in (True, False):
+        # 10^6 draws err by 2.2e-4 of a level; quantiles are those of 10^5, 6.2 deviations up.
+        common, own, generator = CubeNoise(1.0, 3), CubeNoise(0.5, 6), np.random.default_rng(12)
+        of_common = generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, (3, 10**6))
+        of_size = of_common[0] if shared else generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, 10**6)
+        of_own = generator.gamma(7, 0.5, 10**6) * generator.uniform(-1, 1, 10**6)
+        size = Size(0.0, common, whole=False, shared=shared)
+        weights, units = np.array([[0.4, 0.0], [-0.2, 0.5]]), np.array([0.3, 0.0])
+        reach = reaches.of_common(size, reaches.Noises(own, common, 2), units, weights, np.zeros(2))
+        for least, most in ((0.0, 0.3), (-0.9, 0.2)):
+            found = reach(np.full(2, least), np.full(2, most), LEVEL)
+            for model in range(2):
+                off = weights[:, model] @ of_common[1:] + units[model] * of_own + max(-least, most) * of_size
+                assert LEVEL < np.mean((np.abs(off) <= found[model]) & (np.abs(of_size) <= size.reach)) < LEVEL + 0.008
 
 
 @pytest.mark.few(1)
@@ -324,7 +323,7 @@ def test_whatever_a_model_predicts_its_interval_is_one(name: str, metric: str) -
     rows = np.array([np.zeros(20), np.ones(20), np.arange(20) == 0, np.arange(20) == 19, np.arange(20) != 0, groups])
     question, delta = Question(metric, rows.astype(np.float64), records), 1e-6 if name == "counts-gaussian" else 0.0
     for epsilon in (1e-3, 0.5, 6.0, 40.0):
-        for draw in range(3):
+        for draw in range(1):
             noise = Seeded(np.random.default_rng(draw))
             for low, high in ends_of(MECHANISMS[name].release(question, NO_FACTS, epsilon, delta, noise)):
                 assert (low <= high).all()

@@ -56,7 +56,7 @@ def gaps_of_populations(generator, runs):
 @pytest.mark.parametrize(("law", "absolute"), [*zip(LAWS, (False, True, False), strict=True)])
 def test_with_the_right_sampling_error_the_claims_are_calibrated(law, absolute):
     # Sums of coins at 5 standard errors, as below: a false alarm in any of the 9 has a probability below 2e-5.
-    runs, sigma, generator = 600, 0.03, np.random.default_rng(1)
+    runs, sigma, generator = 300, 0.03, np.random.default_rng(1)
     gaps = gaps_of_populations(generator, runs)
     exact = gaps + sigma * generator.standard_normal(runs)
     answers = (np.abs(exact) if absolute else exact) + law.sample(generator, runs)
@@ -173,7 +173,7 @@ def delta_of(name):
     [("counts", "sp", 1.0), ("counts-gaussian", "eodds_max", 0.1), ("cube", "di", 10.0), ("cube", "abs_sp", 0.1)],
 )
 def test_intervals_of_counts_cover_at_least_as_often_as_stated(name, metric, epsilon):
-    asked, noise, runs = world(metric), Seeded(np.random.default_rng(5)), 150
+    asked, noise, runs = world(metric), Seeded(np.random.default_rng(5)), 80
     (exact,), inside = asked.gaps(), [0, 0]
     for _ in range(runs):
         facts = NO_FACTS
@@ -236,12 +236,12 @@ class Told(Seeded):
         return super().cube(np.full(np.shape(values), 7.0), scale, step, least)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "metric"),
     [
-        ("laplace", "sp"), ("gaussian", "abs_eo"), ("counts", "eodds_sum"), ("counts-gaussian", "sp"),
-        ("cube", "abs_eo"), ("propose-test-release", "eodds_sum"),
+        ("laplace", "sp"), ("gaussian", "abs_eo"), ("counts", "sp"), ("counts-gaussian", "abs_eo"),
+        ("cube", "eodds_sum"), ("propose-test-release", "eodds_sum"),
     ],
 )  # fmt: skip
 def test_an_interval_is_a_function_of_what_is_released(name, metric):
@@ -307,7 +307,7 @@ def test_probabilities_from_intervals_are_those_of_the_law(absolute):
     ("answer", "deviation", "absolute"), [(0.15, 0.05, False), (-0.1, 0.2, True), (0.05, 1e-3, False)]
 )
 def test_a_posterior_answer_has_counted_the_prior_already(answer, deviation, absolute):
-    generator, sigma, threshold, draws = np.random.default_rng(5), 0.06, 0.08, 400_000
+    generator, sigma, threshold, draws = np.random.default_rng(5), 0.06, 0.08, 100_000
     gap = generator.normal(answer, deviation, draws)
     shares, of_gaps = np.array(PRIOR).T
     variances = of_gaps**2 + sigma**2
@@ -348,19 +348,19 @@ def test_probabilities_are_unknown_where_the_sampling_error_or_the_interval_is()
         assert np.isnan(probabilities_above(low, high, values, metric, 0.1, "counts")).all()
 
 
-@pytest.mark.parametrize("law", [Laplace(2.0), Gaussian(2.0), Laplace(0.01), Gaussian(1e-6), Laplace(0.0)])
-def test_a_probability_falls_with_the_threshold_from_1_to_0_over_the_range(law):
-    for (absolute, sign_lost), answer in zip(
-        ((False, False), (True, False), (True, True), (False, False)), (-40.0, -0.01, 0.3, 1.0), strict=True
-    ):
-        least = 0.0 if absolute else -1.0
-        told = [
-            probability_above(answer, law, np.array([0.03, 0.07]), at, absolute=absolute, sign_lost=sign_lost)
-            for at in (-5.0, least, *np.linspace(least, 1.0, 7)[1:-1], 1.0, 5.0)
-        ]
-        assert told[:2] == pytest.approx([1.0, 1.0])
-        assert told[-2:] == pytest.approx([0.0, 0.0])
-        assert all(np.diff(told) <= 1e-9)
+def test_a_probability_falls_with_the_threshold_from_1_to_0_over_the_range():
+    for law in (Laplace(2.0), Gaussian(2.0), Laplace(0.01), Gaussian(1e-6), Laplace(0.0)):
+        for (absolute, sign_lost), answer in zip(
+            ((False, False), (True, False), (True, True), (False, False)), (-40.0, -0.01, 0.3, 1.0), strict=True
+        ):
+            least = 0.0 if absolute else -1.0
+            told = [
+                probability_above(answer, law, np.array([0.03, 0.07]), at, absolute=absolute, sign_lost=sign_lost)
+                for at in (-5.0, least, *np.linspace(least, 1.0, 7)[1:-1], 1.0, 5.0)
+            ]
+            assert told[:2] == pytest.approx([1.0, 1.0])
+            assert told[-2:] == pytest.approx([0.0, 0.0])
+            assert all(np.diff(told) <= 1e-9)
 
 
 def test_wide_noise_leaves_what_is_usual():
@@ -430,10 +430,10 @@ def test_what_counts_claim_is_true_at_least_as_often(name, metric, epsilon, thre
     ],
 )  # fmt: skip
 def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(name, epsilon, metric):
-    """Of 1,000 answers 94% hold but for 1 time in 300 where 96% do, 95% but for 1 in 12: seeded, as everything here."""
+    """Of 500 answers 94% hold but for 1 time in 50 where 96% do: seeded, as everything here."""
     generator = np.random.default_rng(21)
     held, surely, told = [], [], []
-    for number in range(200):
+    for number in range(100):
         gap = 0.2 * (number % 3)
         labels = (generator.random(900) < 0.5).astype(np.uint8)
         protected = (generator.random(900) >= 0.3).astype(np.uint8)

@@ -177,6 +177,7 @@ def test_gaps_that_leave_no_room_lie_in_their_intervals() -> None:
     assert held >= 0.85
 
 
+@pytest.mark.check
 def test_noise_that_is_mostly_0_is_counted_as_what_it_is() -> None:
     """At epsilon 4 the noise on a count is 0 in 96% of cases, and that on N0 from six cells in 80%; 1 is not rare.
 

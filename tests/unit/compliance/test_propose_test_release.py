@@ -49,19 +49,19 @@ def hockey_stick(p, other_p, shift, scale, epsilon):
     return failing + p * below[0] - math.exp(epsilon) * other_p * below[1]
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "metric"), [(0.5, 1e-2, "sp"), (8.0, 1e-6, "abs_sp"), (1.0, 0.3, "sp")])
-def test_all_neighbouring_counts_are_within_epsilon_and_delta(metric, epsilon, delta):
-    worst = 0.0
-    for n in (3, 4, 7, 10, 25, 60):
-        labels = np.zeros(n, np.uint8)
-        scale = MECHANISM.law(metric, labels, 1, epsilon).scale
-        for n0 in range(1, n - 1):
-            ends = (n0, n - n0), (n0 + 1, n - n0 - 1)
-            # What a flip between these two can do is no more than either one's local sensitivity.
-            shift = min(local_sensitivity(metric, *counts) for counts in ends)
-            p, q = (pass_probability(MECHANISM, min(counts), n, epsilon, delta) for counts in ends)
-            worst = max(worst, hockey_stick(p, q, shift, scale, epsilon), hockey_stick(q, p, shift, scale, epsilon))
-    assert 0 < worst <= delta * (1 + 1e-9)
+def test_all_neighbouring_counts_are_within_epsilon_and_delta():
+    for epsilon, delta, metric in ((0.5, 1e-2, "sp"), (8.0, 1e-6, "abs_sp"), (1.0, 0.3, "sp")):
+        worst = 0.0
+        for n in (3, 4, 7, 10, 25, 60):
+            labels = np.zeros(n, np.uint8)
+            scale = MECHANISM.law(metric, labels, 1, epsilon).scale
+            for n0 in range(1, n - 1):
+                ends = (n0, n - n0), (n0 + 1, n - n0 - 1)
+                # What a flip between these two can do is no more than either one's local sensitivity.
+                shift = min(local_sensitivity(metric, *counts) for counts in ends)
+                p, q = (pass_probability(MECHANISM, min(counts), n, epsilon, delta) for counts in ends)
+                worst = max(worst, hockey_stick(p, q, shift, scale, epsilon), hockey_stick(q, p, shift, scale, epsilon))
+        assert 0 < worst <= delta * (1 + 1e-9)
 
 
 def test_a_test_without_noise_on_the_distance_would_not_be():
@@ -99,7 +99,7 @@ def test_the_distance_is_the_number_of_flips_until_the_bound_fails():
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("noise", "metric"), [(Seeded(np.random.default_rng(5)), "eodds_max"), (System(), "eo")])
+@pytest.mark.parametrize(("noise", "metric"), [(Seeded(np.random.default_rng(5)), "sp"), (System(), "eodds_max")])
 def test_it_passes_as_often_as_stated_and_fails_as_a_whole(noise, metric):
     # A binomial count at 6 standard errors: a false alarm has probability 2e-9.
     epsilon, delta, runs = 2.0, 0.05, 1_500

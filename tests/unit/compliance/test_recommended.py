@@ -52,7 +52,7 @@ def errors(
     return np.array(off), held
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("world", "reveal_max"), [(in_a_tail, 0.6), (of_few, 1.0)])
 def test_a_gap_that_no_prior_expects_is_answered_about_as_well_as_by_plain_counts(
     world: object, reveal_max: float

@@ -63,14 +63,14 @@ def limit_of(least: int) -> Limit:
 )
 def test_a_small_group_is_given_away_no_more_than_the_policy_allows(least: int, epsilon: float) -> None:
     # Without a limit 40 strata of 50 people give away 62.7% (5% of the people), 67.1% (2%) and 77.8% (1%) at epsilon 3.
-    found, error = named_right(least, epsilon, limit_of(least), trials=30)
+    found, error = named_right(least, epsilon, limit_of(least), trials=15)
     # False alarms: one in ten million.
     assert found < 0.6 + 5.2 * error
 
 
 def test_without_a_limit_it_is() -> None:
     """The broken twin: the same tables, and no limit to what they give away."""
-    found, error = named_right(20, 3.0, NO_LIMIT, trials=15)
+    found, error = named_right(20, 3.0, NO_LIMIT, trials=10)
     assert found > 0.6 + 5.2 * error
 
 

@@ -153,7 +153,7 @@ def ask(case: Case, name: str, epsilon: float, models: int = 2, developer: str =
     return case.answer(developer, name, name.encode(), "eo", predictions, epsilon)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["cells", "randomized-response", "cube", "low-rank"])
 def test_the_size_of_what_is_kept_tells_nothing_of_the_groups_or_the_noise(mechanism: str) -> None:
     sizes = set()
@@ -235,6 +235,7 @@ def test_what_is_ordinary_has_room() -> None:
     grouped.answer("bob", "g", b"g", header, (rng.random((4, 10_000)) > 0.5).astype(float))
 
 
+@pytest.mark.check
 def test_a_table_by_group_that_is_larger_than_its_epsilon_allows_is_refused() -> None:
     case = case_of("counts", people=10_000)
     rng = np.random.default_rng(0)

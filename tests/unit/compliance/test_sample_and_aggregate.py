@@ -142,6 +142,7 @@ def test_batches_of_neighbours_are_at_most_epsilon_apart_in_the_law():
         assert np.abs(means(flipped) - exact).sum() / scale <= 1 + 1e-12
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("n", "block_size"), [(4, 2), (5, 2)])
 def test_the_loss_in_closed_form_is_that_of_the_worst_deal_attributes_and_predictions(n, block_size):
     blocks, epsilon = block_count(n, block_size), 0.7

@@ -187,7 +187,7 @@ def case(question: Question, **told: Any) -> Case:
 def test_the_ledger_keeps_a_search() -> None:
     question = asking(people=300)
     told = replace(candidates(20), names=("a \u2603 <b>", *candidates(20).names[1:]))
-    for precision, column in (("float64", ""), (3, ""), ("float64", "sex")):
+    for precision, column in (("float64", ""), (3, "sex")):
         of = case(question, precision=precision, protected=column, bought_under=column.encode())
         entry = of.answer("alice", "s", b"d", "sp", question.predictions, 1.0, told)
         found = search_of(entry)

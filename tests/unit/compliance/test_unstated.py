@@ -48,6 +48,7 @@ def started(folder: Path, program: str) -> tuple[int, list[str]]:
     return done.returncode, [line for line in done.stderr.splitlines() if "WARNING" not in line]
 
 
+@pytest.mark.check
 def test_a_service_does_not_start_with_what_says_nothing_of_itself(tmp_path: Path) -> None:
     deployment = Deployment(tmp_path)
     policy = tmp_path / "policy.toml"
