@@ -166,11 +166,6 @@ def test_an_id_belongs_to_its_developer_and_to_one_request(ledger: Ledger) -> No
     assert ledger.standing("people").spent == 1.0
 
 
-def test_a_repeat_is_answered_when_nothing_is_left(ledger: Ledger) -> None:
-    first = ledger.settle(request(loss=pure(2.0)), says(b"once"))
-    assert ledger.settle(request(loss=pure(2.0)), never) == first
-
-
 def test_a_developer_has_no_more_than_its_share_and_all_together_no_more_than_the_budget(ledger: Ledger) -> None:
     ledger.settle(request("a", loss=pure(2.0)), says(b""))
     assert refusal(lambda: ledger.settle(request("b", loss=pure(0.1)), never)) == REASON_BUDGET_EXHAUSTED

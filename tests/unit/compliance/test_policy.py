@@ -117,11 +117,6 @@ def test_an_absolute_path_stays_as_it_is(tmp_path: Path, values: Values) -> None
     assert read(written(tmp_path, values)).data.source == Path("/data/people.parquet")
 
 
-def test_a_data_set_may_have_a_name_of_its_own(tmp_path: Path, values: Values) -> None:
-    values["data"]["name"] = "loans-2025"
-    assert read(written(tmp_path, values)).data_name == "loans-2025"
-
-
 SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
     "no section": (lambda values: values.pop("budget"), "budget: is missing"),
     "no key": (lambda values: values["data"].pop("minimum_group"), "data.minimum_group: is missing"),
@@ -842,12 +837,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     monkeypatch.setattr(loading, "read_table", read_then_changed)
     with pytest.raises(PolicyError, match="changed while it was read"):
         load(with_rows(tmp_path, values, rows_of(), id="person"))
-
-
-def test_a_column_that_is_not_there_is_refused(tmp_path: Path, values: Values) -> None:
-    values["data"]["protected"] = "race"
-    with pytest.raises(DataError, match="no column 'race'"):
-        load(with_people(tmp_path, values, PEOPLE))
 
 
 def test_the_summary_is_the_same_for_every_protected_attribute(tmp_path: Path, values: Values) -> None:
