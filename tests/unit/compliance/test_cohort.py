@@ -154,7 +154,7 @@ def test_noise_belongs_to_the_request() -> None:
     assert not (other == honest.summed("a", np.zeros((2, 2)), MULTIPLIER)).any()
 
 
-def noise_of(cohort: Cohort, requests: int = 1000) -> Rows:
+def noise_of(cohort: Cohort, requests: int = 600) -> Rows:
     """Draw noise: a row a request, both groups' sums and sizes side by side."""
     rows = np.zeros((3, 2))
     exact = cohort.exact(rows)

@@ -326,7 +326,7 @@ def test_intervals_for_half_of_the_noise_are_found_out() -> None:
 def test_groups_that_are_joined_add_up_and_p_values_are_seldom_small() -> None:
     """Noise counted, fewer than 5% have a p-value below 0.05 where groups are drawn alike."""
     rng, small = np.random.default_rng(16), []
-    for _ in range(15):
+    for _ in range(8):
         people, models = grouped(rng.integers(0, 3, 300), np.ones(300), 3), rng.random((6, 300)) < 0.3
         counts = read(people, release_of(people, models, ("selection_rate",), 2.0, Seeded(rng)), ("selection_rate",), 6)
         small.append(p_values(counts.share("selection_rate"))[rng.integers(3)] < 0.05)

@@ -481,7 +481,7 @@ def test_sizes_lie_in_their_intervals() -> None:
     rng = np.random.default_rng(9)
     cells = rng.choice(4, 600, p=[0.6, 0.3, 0.09, 0.01])
     times = []
-    for _ in range(15):
+    for _ in range(8):
         bought = asked(people_of(cells, rng.integers(0, 2, 600), 4), np.ones(600), ("accuracy",), 0.5, Seeded(rng))
         frame = bought.frame()
         exact = np.bincount(cells, minlength=4)[0]
@@ -495,7 +495,7 @@ def test_mean_scores_lie_in_their_intervals() -> None:
     people = people_of(cells, np.ones(400), 5)
     exact = np.bincount(cells, scores, 5) / np.bincount(cells, minlength=5)
     times = []
-    for _ in range(30):
+    for _ in range(15):
         share = asked(people, scores, ("mean_score",), 1.0, Seeded(rng)).share("mean_score")
         low, high = share.interval()
         group = rng.integers(5)
@@ -504,11 +504,11 @@ def test_mean_scores_lie_in_their_intervals() -> None:
 
 
 def test_a_p_value_is_seldom_small_where_there_is_nothing_but_chance() -> None:
-    """Of 60 worlds in which groups are drawn alike; noise counted, fewer than 5% have a p-value below 0.05."""
+    """Of 30 worlds in which groups are drawn alike; noise counted, fewer than 5% have a p-value below 0.05."""
     rng = np.random.default_rng(11)
     sizes = np.array([15, 60, 400])
     small = []
-    for _ in range(60):
+    for _ in range(30):
         hits = rng.binomial(sizes, 0.3)
         counts = np.stack([hits, sizes - hits]) + balanced(rng, noise_rate(2.0), 2, 3)
         share = Table(counts.astype(np.float64), noise_rate(2.0)).share(np.array([True, True]), np.array([True, False]))
@@ -522,7 +522,7 @@ def test_a_p_value_is_seldom_below_that_of_the_exact_counts() -> None:
     """In 3% of all worlds at most, where 1% is allowed for and fiducial draws are not exactly right."""
     rng, both, first = np.random.default_rng(15), np.array([True, True]), np.array([True, False])
     below = []
-    for _ in range(60):
+    for _ in range(30):
         sizes = np.array([60, 300, 400])
         hits = rng.binomial(sizes, [0.2, 0.25, 0.3])
         exact = np.stack([hits, sizes - hits]).astype(np.float64)

@@ -173,7 +173,7 @@ def delta_of(name):
     [("counts", "sp", 1.0), ("counts-gaussian", "eodds_max", 0.1), ("cube", "di", 10.0), ("cube", "abs_sp", 0.1)],
 )
 def test_intervals_of_counts_cover_at_least_as_often_as_stated(name, metric, epsilon):
-    asked, noise, runs = world(metric), Seeded(np.random.default_rng(5)), 80
+    asked, noise, runs = world(metric), Seeded(np.random.default_rng(5)), 50
     (exact,), inside = asked.gaps(), [0, 0]
     for _ in range(runs):
         facts = NO_FACTS

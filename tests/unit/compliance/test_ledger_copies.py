@@ -80,7 +80,7 @@ def copies_under_way(path: Path, folder: Path, seal: Seal, many: int) -> list[in
 
 
 def test_a_copy_has_all_that_was_sealed_before_it_was_taken(tmp_path: Path, path: Path, seal: Seal) -> None:
-    assert max(copies_under_way(path, tmp_path / "backups", seal, 12)) <= 0
+    assert max(copies_under_way(path, tmp_path / "backups", seal, 6)) <= 0
     assert not [one for one in (tmp_path / "backups").iterdir() if one.suffix != ".sqlite"]
 
 
@@ -94,7 +94,7 @@ def test_a_twin_that_copies_the_file_alone_is_refused(
 
     monkeypatch.setattr(sqlite, "reading", of_the_file_alone)
     with pytest.raises(LedgerError, match=r"it is an old copy|not a ledger"):
-        copies_under_way(path, tmp_path / "backups", seal, 12)
+        copies_under_way(path, tmp_path / "backups", seal, 6)
 
 
 @pytest.mark.check
