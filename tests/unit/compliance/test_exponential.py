@@ -63,7 +63,7 @@ def test_every_choice_among_every_small_batch_costs_at_most_epsilon(epsilon, met
     batches = [list(batch) for batch in itertools.combinations(models[1:], 3)]
     worst = 0.0
     for protected, flipped in neighbours(4):
-        for batch in batches[::9]:
+        for batch in batches[::3]:
             p, q = (probabilities(question(a, batch, metric, [0, 1, 0, 1]), epsilon) for a in (protected, flipped))
             found = float(np.abs(np.log(p / q)).max())
             n0 = 4 - sum(protected)

@@ -210,17 +210,17 @@ def found_in(metric: str, question: Question, seed: int, epsilon: float) -> Foun
     return Found(metric, question.candidates, release.joint(DRAWS, rng))
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_what_is_said_of_the_chosen_one_holds() -> None:
-    """In 100 worlds: at least 94% of chosen candidates' gaps lie within, and P(better) is as often so.
+    """In 200 worlds: at least 94% of chosen candidates' gaps lie within, and P(better) is as often so.
 
-    By chance alone, of 100 at 96%, 90% and less are seen once in 150 runs, and of 120 at P, 15 points more or less.
+    By chance alone, of 200 at 96%, 91.5% and less are seen once in 1,000 runs, and of 120 at P, 15 points more or less.
     How wide intervals are for that, `benchmarks/alternatives.py` tells.
     """
     ways: dict[str, list[bool]] = {"least": [], "least answer": [], "any": []}
     told, so = list[float](), list[bool]()
-    for seed in range(100):
+    for seed in range(200):
         rng = np.random.default_rng((8, seed))
         people, epsilon = int(rng.choice((300, 600))), float(rng.choice((0.5, 1.0, 3.0)))
         question = asking(models=20, people=people, seed=seed, gap=float(rng.normal(0, 0.5)))
@@ -238,7 +238,7 @@ def test_what_is_said_of_the_chosen_one_holds() -> None:
         told += found.better(baseline)[compared].tolist()
         so += (np.abs(exact[compared]) < np.abs(exact[baseline])).tolist()
     for way, inside in ways.items():
-        assert np.mean(inside) > 0.9, way
+        assert np.mean(inside) > 0.915, way
     bins = np.minimum((5 * np.array(told)).astype(np.intp), 4)
     for each in range(5):
         of_bin = bins == each
@@ -247,12 +247,12 @@ def test_what_is_said_of_the_chosen_one_holds() -> None:
 
 @pytest.mark.check
 def test_rounds_find_a_better_one() -> None:
-    """In 100 worlds of 60 candidates that are all useful enough: nearer to the best one than after a single round.
+    """In 200 worlds of 60 candidates that are all useful enough: nearer to the best one than after a single round.
 
-    The ratio is .7, and errs by about .1.
+    The ratio is .7, and errs by about .07.
     """
     off = {rounds: list[float]() for rounds in (True, False)}
-    for seed in range(100):
+    for seed in range(200):
         rng = np.random.default_rng((60, seed))
         common, own = rng.normal(size=1500), rng.normal(size=(60, 1500))
         groups = (rng.random(1500) < 1 / (1 + np.exp(-0.8 - 0.3 * common))).astype(np.uint8)
