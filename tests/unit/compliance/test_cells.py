@@ -269,6 +269,7 @@ def test_purchases_are_put_together_by_what_they_tell() -> None:
     assert values == pytest.approx(answers(asked, look)[0], abs=1e-6)
 
 
+@pytest.mark.check
 def test_rows_of_unlike_cells_know_whom_they_share() -> None:
     question, other = asking(people=300), asking(people=300, seed=9, metrics=LABELLED)
     facts = CELLS.release(question, NO_FACTS, 4.0, 0.0, seeded()).facts

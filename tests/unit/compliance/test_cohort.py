@@ -188,6 +188,7 @@ def test_the_operating_systems_noise_has_the_same_law() -> None:
     assert is_the_law(noise_of(opened([0, 1, 1], seed=None), 200), 2 * MULTIPLIER)
 
 
+@pytest.mark.check
 def test_a_loss_is_what_the_worst_neighbours_show(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[float] = []
 

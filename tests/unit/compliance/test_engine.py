@@ -142,6 +142,7 @@ def test_a_fingerprint_is_of_who_is_in_which_group(tmp_path: Path) -> None:
     assert len({turned, relabelled, first, moved}) == 4
 
 
+@pytest.mark.check
 def test_the_same_people_are_known_by_their_ids(tmp_path: Path) -> None:
     first = look(tmp_path, np.arange(N)).traits().sealed(KEY)
     same = look(tmp_path, np.arange(N), 1 - PROTECTED).traits().sealed(KEY)

@@ -110,11 +110,11 @@ def sizes_apart(noise: Noise, ball: Ball, times: int) -> NDArray[np.int64]:
     return np.concatenate([ball_noise(noise, replace(ball, reaches=(each,)), times) for each in ball.reaches], axis=1)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("ball", "source"),
     [(BALLS[1], "system"), (BALLS[0], "seeded"), (BALLS[1], "twin"), (BALLS[2], "system"), (BALLS[3], "seeded")],
 )
-@pytest.mark.few(2)
 def test_noise_has_its_law(ball: Ball, source: str) -> None:
     noise = System() if source == "system" else Seeded(np.random.default_rng(5))
     drawn = (sizes_apart if source == "twin" else ball_noise)(noise, ball, 2_500)
@@ -226,7 +226,7 @@ def test_twins_that_cost_more_are_found(monkeypatch: pytest.MonkeyPatch) -> None
 # What is told ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("measures", "scores"), [(DECISIONS, False), (SCORES, True), (("accuracy",), False)])
 def test_rows_tell_what_tables_do(measures: tuple[str, ...], scores: bool) -> None:
     rng = np.random.default_rng(9)

@@ -130,7 +130,7 @@ def test_a_request_costs_its_epsilon_and_no_more(n: int, epsilon: float) -> None
     assert max(losses) >= 0.9998 * epsilon
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("name", "twin"),
     [
@@ -503,6 +503,7 @@ def test_mean_scores_lie_in_their_intervals() -> None:
     assert scipy.stats.binom.sf(sum(times) - 1, len(times), 0.05) > FALSE_ALARM
 
 
+@pytest.mark.check
 def test_a_p_value_is_seldom_small_where_there_is_nothing_but_chance() -> None:
     """Of 30 worlds in which groups are drawn alike; noise counted, fewer than 5% have a p-value below 0.05."""
     rng = np.random.default_rng(11)

@@ -410,7 +410,7 @@ def test_what_is_claimed_with_a_probability_is_true_that_often(name, metric, eps
 
 
 # Intervals of counts are too wide, which may only make claims more cautious.
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("name", "metric", "epsilon", "threshold"),
     [("counts", "sp", 1.0, 0.1), ("counts-gaussian", "sp", 4.0, -0.1), ("cube", "abs_sp", 1.0, 0.02)],

@@ -553,6 +553,7 @@ def test_possible_sums_are_those_of_the_extreme_people(sorted_: int, monkeypatch
 # --- recommended
 
 
+@pytest.mark.check
 def test_recommended_is_the_best_that_is_worth_its_price() -> None:
     rows = standings("sp", 1000, 25, 5.0)
     assert [row.error for row in rows] == sorted(row.error for row in rows)
@@ -646,6 +647,7 @@ def test_standings_need_a_batch() -> None:
         standings("sp", 100, 0, 1.0)
 
 
+@pytest.mark.check
 def test_recommended_charges_what_it_chose() -> None:
     # 20 batches at (0.5, 1e-8): 10 by the plain sum, a fifth of that where the ledger knows the noise.
     n, models, epsilon, delta = 1000, 100, 0.5, 1e-8

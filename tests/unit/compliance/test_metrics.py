@@ -61,7 +61,7 @@ def test_arithmetic_is_two_divisions_and_a_subtraction_bit_for_bit() -> None:
     assert gaps("abs_sp", [GroupSums(sum1, sum0, n1=71, n0=29)]).tolist() == np.abs(gap).tolist()
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("seed", range(6))
 def test_fairlearn_says_the_same(seed: int) -> None:
     fairlearn = pytest.importorskip("fairlearn.metrics")

@@ -377,6 +377,7 @@ def test_a_batch_that_reveals_more_than_the_policy_names_is_refused(tmp_path: Pa
             worth.check_revealed(policy, records)
 
 
+@pytest.mark.check
 def test_what_a_budget_reveals_is_told_of_each_share_and_of_all_together(tmp_path: Path, values: Values) -> None:
     total = budget_of(tmp_path, values, 20)[1]
     assert 0.5 < total.revealed["bob"] < total.revealed["alice"] < total.together < total.most

@@ -151,6 +151,7 @@ def test_gaps_of_few_may_be_much_larger_than_answered(monkeypatch: pytest.Monkey
     assert held_of(question, 0.5, 400)[0] < 0.89
 
 
+@pytest.mark.check
 def test_a_gap_that_nobody_expected_is_not_answered_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the others alone one in twenty has a high score: a gap of .05, where chance alone makes one of .01."""
     groups, records = people_of(200)

@@ -60,7 +60,7 @@ def policy_of(least: int) -> Limit:
 TWO, SIX = [0.999, 1.0], [0.33 + number / 1000 for number in range(6)]
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("least", "paid"), [(300, TWO), (30, SIX)])
 def test_several_batches_reveal_no_more_than_is_told_of_their_budget(least: int, paid: list[float]) -> None:
     found, error = played(policy_of(least), least, paid, 8)

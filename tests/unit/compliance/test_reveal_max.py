@@ -193,6 +193,7 @@ def test_the_smallest_group_that_a_policy_allows_keeps_to_its_limit(name: str, l
     assert found < 0.6 + 5.2 * error
 
 
+@pytest.mark.check
 def test_a_limit_that_is_reckoned_for_larger_groups_is_found_out() -> None:
     """The broken twin: cells that are few enough for 150 people, and 30."""
     found, error = asked_one_by_one(limited(MECHANISMS["cells"], limit_of(150)), 3000, 30, 2.0, 5)
