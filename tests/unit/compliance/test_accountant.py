@@ -3,8 +3,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, localcontext
@@ -123,18 +121,14 @@ def test_a_budget_shared_out_in_equal_decimals_is_spent_to_the_end(numerator: in
     assert not budget.affords(losses, pure(5e-324))
 
 
-@pytest.mark.parametrize(
-    ("limit", "share", "times"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (2.0, 0.001, 2000), (1.1, 0.11, 10), (0.07, 0.01, 7)]
-)
-def test_shares_whose_floats_add_up_to_too_much_fit_and_not_a_trillionth_more(
-    limit: float, share: float, times: int
-) -> None:
-    budget, losses = Budget(limit), Counter({pure(share): times - 1})
-    assert budget.affords(losses, pure(share))
-    assert budget.needed(losses, pure(share)) == budget.remaining(losses) == share
-    losses[pure(share)] += 1
-    assert budget.remaining(losses) == 0.0
-    assert not budget.affords(losses, pure(1e-12))
+def test_shares_whose_floats_add_up_to_too_much_fit_and_not_a_trillionth_more() -> None:
+    for limit, share, times in ((1.0, 0.1, 10), (0.3, 0.1, 3), (2.0, 0.001, 2000), (1.1, 0.11, 10), (0.07, 0.01, 7)):
+        budget, losses = Budget(limit), Counter({pure(share): times - 1})
+        assert budget.affords(losses, pure(share))
+        assert budget.needed(losses, pure(share)) == budget.remaining(losses) == share
+        losses[pure(share)] += 1
+        assert budget.remaining(losses) == 0.0
+        assert not budget.affords(losses, pure(1e-12))
 
 
 @given(whole=AMOUNTS, parts=st.integers(1, 1000))
@@ -145,11 +139,11 @@ def test_a_part_of_a_budget_fits_so_many_times_and_the_next_number_does_not(whol
     assert not budget.affords(Counter({more: parts - 1}), more)
 
 
-@pytest.mark.parametrize("rule", Rule)
-def test_the_largest_and_the_smallest_amounts_add_up_without_rounding(rule: Rule) -> None:
-    losses = Counter([pure(1.7e308), pure(5e-324)])
-    assert not Budget(1.7e308, DELTA, rule).affords(Counter([pure(1.7e308)]), pure(5e-324))
-    assert composed_epsilon(losses, DELTA, rule) > Decimal(repr(1.7e308))
+def test_the_largest_and_the_smallest_amounts_add_up_without_rounding() -> None:
+    for rule in Rule:
+        losses = Counter([pure(1.7e308), pure(5e-324)])
+        assert not Budget(1.7e308, DELTA, rule).affords(Counter([pure(1.7e308)]), pure(5e-324))
+        assert composed_epsilon(losses, DELTA, rule) > Decimal(repr(1.7e308))
 
 
 def test_deltas_are_compared_exactly_too() -> None:
@@ -175,19 +169,17 @@ def pure_rho(epsilon: float) -> Decimal:
     return Decimal(repr(epsilon)) * (power - 1) / (power + 1)
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 2.0, 5.0, 20.0])
-def test_epsilon_alone_has_no_larger_renyi_divergence_than_its_rho_says_and_no_smaller_rho_will_do(
-    epsilon: float,
-) -> None:
-    # Of randomised response, order by order, in exact arithmetic's stead with 60 digits.
-    ratios = []
-    with localcontext(prec=60):
-        kept = Decimal(repr(epsilon)).exp() / (1 + Decimal(repr(epsilon)).exp())
-        for order in (Decimal("1.0001"), Decimal("1.5"), Decimal(2), Decimal(5), Decimal(40)):
-            moment = sum(p**order * q ** (1 - order) for p, q in ((kept, 1 - kept), (1 - kept, kept)))
-            ratios.append(moment.ln() / (order - 1) / order / pure_rho(epsilon))
-    assert 1 - 1e-3 * max(1.0, epsilon) <= ratios[0] <= 1
-    assert max(ratios) <= 1
+def test_epsilon_alone_has_no_larger_renyi_divergence_than_its_rho_says_and_no_smaller_rho_will_do() -> None:
+    for epsilon in (1e-3, 0.1, 1.0, 2.0, 5.0, 20.0):
+        # Of randomised response, order by order, in exact arithmetic's stead with 60 digits.
+        ratios = []
+        with localcontext(prec=60):
+            kept = Decimal(repr(epsilon)).exp() / (1 + Decimal(repr(epsilon)).exp())
+            for order in (Decimal("1.0001"), Decimal("1.5"), Decimal(2), Decimal(5), Decimal(40)):
+                moment = sum(p**order * q ** (1 - order) for p, q in ((kept, 1 - kept), (1 - kept, kept)))
+                ratios.append(moment.ln() / (order - 1) / order / pure_rho(epsilon))
+        assert 1 - 1e-3 * max(1.0, epsilon) <= ratios[0] <= 1
+        assert max(ratios) <= 1
 
 
 @given(losses=st.dictionaries(st.floats(1e-6, 10).map(pure), st.integers(1, 100), min_size=1, max_size=5))
@@ -202,7 +194,10 @@ def test_roots_and_logarithms_are_rounded_upwards(losses: dict[Loss, int]) -> No
             assert truth <= composed_epsilon(losses, DELTA, rule) <= truth * (1 + Decimal("1e-30"))
 
 
-def test_no_limit() -> None:
+def test_no_limit_and_nothing() -> None:
+    assert not Budget(1e300).affords(Counter(), pure(math.inf))
+    assert not Budget(0.0).affords(Counter(), pure(1e-300))
+    assert Budget(0.0).spent(Counter()) == 0
     budget = Budget(math.inf)
     assert (budget.spent(charged(1e6)), budget.remaining(charged(1e6))) == (1e6, math.inf)
     losses = charged(math.inf, math.inf)
@@ -210,43 +205,34 @@ def test_no_limit() -> None:
     assert budget.affords(losses, pure(1.0))
 
 
-def test_an_infinite_charge_needs_an_infinite_limit() -> None:
-    assert not Budget(1e300).affords(Counter(), pure(math.inf))
-
-
-def test_a_limit_of_zero_affords_nothing() -> None:
-    assert not Budget(0.0).affords(Counter(), pure(1e-300))
-    assert Budget(0.0).spent(Counter()) == 0
-
-
 # What is out of range -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -0.1, math.nan, -math.inf])
-def test_charges_out_of_range_are_refused(epsilon: float) -> None:
-    for law in (Law.ANY, Law.LAPLACE):
-        with pytest.raises(ValueError, match="charge must be above 0"):
-            Loss(epsilon, law=law)
+def test_charges_out_of_range_are_refused() -> None:
+    for epsilon in (0.0, -0.1, math.nan, -math.inf):
+        for law in (Law.ANY, Law.LAPLACE):
+            with pytest.raises(ValueError, match="charge must be above 0"):
+                Loss(epsilon, law=law)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (0.0, 1e-9), (0.1, 1e-9)])
-def test_a_charge_of_nothing_has_no_price(epsilon: float, delta: float) -> None:
-    with pytest.raises(ValueError, match="charge of nothing"):
-        Loss(epsilon, delta, Law.NOTHING)
+def test_a_charge_of_nothing_has_no_price() -> None:
+    for epsilon, delta in ((0.1, 0.0), (0.0, 1e-9), (0.1, 1e-9)):
+        with pytest.raises(ValueError, match="charge of nothing"):
+            Loss(epsilon, delta, Law.NOTHING)
 
 
-@pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan])
-def test_deltas_out_of_range_are_refused(delta: float) -> None:
-    with pytest.raises(ValueError, match="delta"):
-        pure(1.0, delta)
-    with pytest.raises(ValueError, match="delta"):
-        Budget(1.0, delta)
+def test_deltas_out_of_range_are_refused() -> None:
+    for delta in (-1e-9, 1.0, math.nan):
+        with pytest.raises(ValueError, match="delta"):
+            pure(1.0, delta)
+        with pytest.raises(ValueError, match="delta"):
+            Budget(1.0, delta)
 
 
-@pytest.mark.parametrize("multiplier", [0.0, -1.0, math.inf, math.nan])
-def test_multipliers_out_of_range_are_refused(multiplier: float) -> None:
-    with pytest.raises(ValueError, match="multiplier"):
-        Loss(1.0, DELTA, Law.GAUSSIAN, multiplier)
+def test_multipliers_out_of_range_are_refused() -> None:
+    for multiplier in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="multiplier"):
+            Loss(1.0, DELTA, Law.GAUSSIAN, multiplier)
 
 
 def test_only_gaussian_noise_has_a_multiplier() -> None:
@@ -254,21 +240,13 @@ def test_only_gaussian_noise_has_a_multiplier() -> None:
         Loss(1.0, multiplier=1.0)
 
 
-@pytest.mark.parametrize("limit", [-1.0, math.nan])
-def test_limits_out_of_range_are_refused(limit: float) -> None:
-    with pytest.raises(ValueError, match="limit"):
-        Budget(limit)
+def test_limits_out_of_range_are_refused() -> None:
+    for limit in (-1.0, math.nan):
+        with pytest.raises(ValueError, match="limit"):
+            Budget(limit)
 
 
 # Advanced composition and zCDP ----------------------------------------------------------------------------------------
-
-
-def test_advanced_composition_is_the_theorems_formula() -> None:
-    losses = Counter({pure(0.1): 100, pure(0.05): 100})
-    squares = 100 * 0.1**2 + 100 * 0.05**2
-    formula = squares / 2 + math.sqrt(2 * math.log(2 / DELTA) * squares)
-    assert composed(losses, DELTA, Rule.ADVANCED) == pytest.approx(formula)
-    assert formula < 15
 
 
 def test_advanced_composition_keeps_half_of_delta_for_the_charges() -> None:
@@ -292,20 +270,20 @@ def test_zcdp_proves_nothing_of_a_mechanism_of_which_epsilon_and_delta_are_all_t
 # Tight composition ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("epsilon", "count"), [(0.01, 100), (0.1, 20), (0.5, 60), (1.0, 30), (3.0, 7)])
-def test_tight_composition_of_pure_losses_is_the_optimal_one(epsilon: float, count: int) -> None:
-    tight = composed(Counter({pure(epsilon): count}), DELTA, Rule.TIGHT)
-    # The theorem is read off on its grid of 2 epsilon; between two points the distribution may still do better. Half of
-    # delta is for series that do not stay alike.
-    optimal = optimal_composition(epsilon, count, DELTA / 2)
-    assert optimal - 2 * epsilon <= tight <= optimal * (1 + 1e-9)
+def test_tight_composition_of_pure_losses_is_the_optimal_one() -> None:
+    for epsilon, count in ((0.01, 100), (0.1, 20), (0.5, 60), (1.0, 30), (3.0, 7)):
+        tight = composed(Counter({pure(epsilon): count}), DELTA, Rule.TIGHT)
+        # The theorem is read off on its grid of 2 epsilon; between two points the distribution may still do better.
+        # Half of delta is for series that do not stay alike.
+        optimal = optimal_composition(epsilon, count, DELTA / 2)
+        assert optimal - 2 * epsilon <= tight <= optimal * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("multiplier", "count"), [(0.5, 10), (5.0, 100), (20.0, 1000), (1000.0, 50)])
-def test_tight_composition_of_gaussians_is_one_gaussian(multiplier: float, count: int) -> None:
-    tight = composed(Counter({gaussian(multiplier, 1e-9): count}), DELTA, Rule.TIGHT)
-    closed_form = gaussian_epsilon(multiplier / math.sqrt(count), DELTA)
-    assert closed_form <= tight <= closed_form * (1 + 1e-8)
+def test_tight_composition_of_gaussians_is_one_gaussian() -> None:
+    for multiplier, count in ((0.5, 10), (5.0, 100), (20.0, 1000), (1000.0, 50)):
+        tight = composed(Counter({gaussian(multiplier, 1e-9): count}), DELTA, Rule.TIGHT)
+        closed_form = gaussian_epsilon(multiplier / math.sqrt(count), DELTA)
+        assert closed_form <= tight <= closed_form * (1 + 1e-8)
 
 
 def test_laplace_noise_loses_less_than_its_epsilon_alone_tells() -> None:
@@ -487,29 +465,22 @@ def test_a_convolution_of_unlike_losses_exceeds_the_budget_and_is_seen() -> None
     assert most_that_can_be_lost(Budget(0.5, 0.01, Rule.TIGHT), (0.1, 0.15), convolved) > 0.01
 
 
-def test_loading_the_accountant_does_not_load_what_only_tight_composition_needs() -> None:
-    code = "import sys, compliance.ledger.accountant; sys.exit('dp_accounting' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 # What holds for every rule --------------------------------------------------------------------------------------------
 
 
-def some_losses() -> Iterable[tuple[Counter[Loss], str]]:
-    yield Counter({pure(0.1): 40}), "small"
-    yield Counter({pure(3.0): 5}), "large"
-    yield Counter({pure(1e200): 2}), "huge"
-    yield Counter({pure(1e308): 2}), "more than a number holds"
-    yield Counter([pure(math.inf)]), "infinite"
-    yield Counter({pure(1e-12): 3}), "tiny"
-
-
 @pytest.mark.parametrize("rule", Rule)
-@pytest.mark.parametrize("losses", [pytest.param(losses, id=name) for losses, name in some_losses()])
-def test_no_rule_is_worse_than_the_sum_where_the_sum_holds(rule: Rule, losses: Counter[Loss]) -> None:
-    basic = composed(losses, 0.0, Rule.BASIC)
-    assert 0 <= composed(losses, DELTA, rule) <= basic
-    assert composed(losses, 0.0, rule) == basic
+def test_no_rule_is_worse_than_the_sum_where_the_sum_holds(rule: Rule) -> None:
+    for losses in (
+        Counter({pure(0.1): 40}),
+        Counter({pure(3.0): 5}),
+        Counter({pure(1e200): 2}),
+        Counter({pure(1e308): 2}),  # more than a number holds
+        Counter([pure(math.inf)]),
+        Counter({pure(1e-12): 3}),
+    ):
+        basic = composed(losses, 0.0, Rule.BASIC)
+        assert 0 <= composed(losses, DELTA, rule) <= basic
+        assert composed(losses, 0.0, rule) == basic
     assert composed(Counter(), DELTA, rule) == 0.0
 
 

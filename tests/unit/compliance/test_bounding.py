@@ -16,7 +16,6 @@ from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range, truncated_scale, truncation_loss
-from fairwall.laws.metric import METRICS
 
 
 def question(metric="sp", n=20, models=3):
@@ -31,8 +30,8 @@ def truncated_law(truth, width, rate):
     return weights / weights.sum()
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("metric", ["eodds_sum", "abs_sp", "ppv", "di"])
 def test_a_metric_stays_in_its_range(metric):
     low, high = metric_range(metric)
     predictions = np.array(list(itertools.product((0.0, 1.0), repeat=5)))
@@ -49,21 +48,19 @@ def test_a_metric_stays_in_its_range(metric):
     assert high in seen
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 2.0])
-@pytest.mark.parametrize("width", [1, 2, 7, 30])
-def test_the_loss_of_truncation_is_the_worst_over_all_pairs(width, rate):
-    laws = [np.log(truncated_law(truth, width, rate)) for truth in range(width + 1)]
-    for distance in range(width + 1):
-        worst = max(
-            np.abs(laws[truth] - laws[other]).max()
-            for truth in range(width + 1)
-            for other in range(width + 1)
-            if abs(truth - other) <= distance
-        )
-        loss = truncation_loss(distance, width, rate)
-        assert loss == pytest.approx(worst, rel=1e-9, abs=1e-13)
-        assert distance * rate * (1 - 1e-9) <= loss <= 2 * distance * rate * (1 + 1e-9)
+def test_the_loss_of_truncation_is_the_worst_over_all_pairs():
+    for width, rate in ((1, 0.3), (7, 1e-6), (7, 2.0), (30, 0.3)):
+        laws = [np.log(truncated_law(truth, width, rate)) for truth in range(width + 1)]
+        for distance in range(width + 1):
+            worst = max(
+                np.abs(laws[truth] - laws[other]).max()
+                for truth in range(width + 1)
+                for other in range(width + 1)
+                if abs(truth - other) <= distance
+            )
+            loss = truncation_loss(distance, width, rate)
+            assert loss == pytest.approx(worst, rel=1e-9, abs=1e-13)
+            assert distance * rate * (1 - 1e-9) <= loss <= 2 * distance * rate * (1 + 1e-9)
 
 
 def test_truncation_with_the_old_scale_is_not_free():
@@ -71,20 +68,17 @@ def test_truncation_with_the_old_scale_is_not_free():
     assert truncation_loss(2**19, 2**21, 1 / 2**19) == pytest.approx(1.5, abs=0.03)
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 20.0])
-def test_the_scale_of_truncation_costs_epsilon(epsilon):
-    for distance, width in ((1, 7), (3, 7), (7, 7), (2**19, 2**21), (2**43, 2**45)):
-        scale = truncated_scale(distance, width, 1.0, epsilon)
-        assert distance / epsilon * (1 - 1e-9) <= scale <= 2 * distance / epsilon * (1 + 1e-9)
-        loss = truncation_loss(distance, width, 1 / scale)
-        assert loss <= epsilon
-        assert loss >= epsilon * (1 - 1e-9)
+def test_the_scale_of_truncation_costs_epsilon():
+    for epsilon in (1e-6, 0.1, 1.0, 20.0):
+        for distance, width in ((1, 7), (3, 7), (7, 7), (2**19, 2**21), (2**43, 2**45)):
+            scale = truncated_scale(distance, width, 1.0, epsilon)
+            assert distance / epsilon * (1 - 1e-9) <= scale <= 2 * distance / epsilon * (1 + 1e-9)
+            loss = truncation_loss(distance, width, 1 / scale)
+            assert loss <= epsilon
+            assert loss >= epsilon * (1 - 1e-9)
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
-@pytest.mark.parametrize("models", [1, 5])
-@pytest.mark.parametrize("epsilon", [0.3, 4.0])
+@pytest.mark.parametrize(("metric", "models", "epsilon"), [("sp", 1, 0.3), ("abs_eo", 5, 0.3), ("eodds_sum", 5, 4.0)])
 def test_a_batch_of_truncated_answers_costs_epsilon(metric, models, epsilon, monkeypatch):
     drawn = []
     monkeypatch.setattr(
@@ -126,8 +120,7 @@ def test_clamp_and_boundary_inflate_are_one_law():
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(7)), System()])
-@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 50.0])
+@pytest.mark.parametrize(("noise", "scale"), [(Seeded(np.random.default_rng(7)), 0.3), (System(), 0.05)])
 def test_truncated_draws_follow_the_law(noise, scale):
     # 9 counts at 6 standard errors: a false alarm has probability 2e-9 each.
     runs, step, width = 700, 0.125, 8
@@ -153,18 +146,21 @@ def test_truncated_draws_are_made_until_each_value_has_one():
     assert drawn.tolist() == [0.125, 0.5, 0.75]
 
 
-@pytest.mark.few(7)
-@pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
-@pytest.mark.parametrize("bounding", ["clamp", "truncate", "boundary-inflate"])
-def test_bounded_laplace_stays_in_the_range_at_any_epsilon(metric, bounding):
-    low, high = metric_range(metric)
-    mechanism = bounded(LaplaceMechanism(), bounding)
-    asked, noise = question(metric), Seeded(np.random.default_rng(0))
-    for epsilon in (1e-9, 0.1, 5.0, 1e6):
-        values = mechanism.release(asked, {}, epsilon, 0.0, noise).values
-        assert ((values >= low) & (values <= high)).all()
-    np.testing.assert_allclose(mechanism.release(asked, {}, math.inf, 0.0, noise).values, asked.gaps())
-    np.testing.assert_allclose(mechanism.release(asked, {}, 1e6, 0.0, System()).values, asked.gaps(), atol=1e-3)
+def test_bounded_laplace_stays_in_the_range_at_any_epsilon():
+    for metric, bounding in (
+        ("sp", "clamp"),
+        ("sp", "truncate"),
+        ("abs_eo", "boundary-inflate"),
+        ("eodds_sum", "truncate"),
+    ):
+        low, high = metric_range(metric)
+        mechanism = bounded(LaplaceMechanism(), bounding)
+        asked, noise = question(metric), Seeded(np.random.default_rng(0))
+        for epsilon in (1e-9, 0.1, 5.0, 1e6):
+            values = mechanism.release(asked, {}, epsilon, 0.0, noise).values
+            assert ((values >= low) & (values <= high)).all()
+        np.testing.assert_allclose(mechanism.release(asked, {}, math.inf, 0.0, noise).values, asked.gaps())
+        np.testing.assert_allclose(mechanism.release(asked, {}, 1e6, 0.0, System()).values, asked.gaps(), atol=1e-3)
 
 
 def test_a_bounded_mechanism_keeps_name_price_and_refusals():
@@ -188,10 +184,10 @@ def test_what_has_no_argument_is_refused():
     assert bounded(Conceal(), "none") == Conceal()
 
 
-@pytest.mark.parametrize("name", ["randomized-response", "recommended"])
-def test_what_was_bought_once_stays_free_once_bounded(name):
-    mechanism = bounded(MECHANISMS[name], "clamp")
-    assert isinstance(mechanism, Reusable)
-    facts = MECHANISMS["randomized-response"].release(question(), {}, 8.0, 0.0, System()).facts
-    assert (mechanism.is_free({}, 1.0), mechanism.is_free(facts, 1.0)) == (False, True)
-    assert not bounded(LaplaceMechanism(), "clamp").is_free(facts, 1.0)
+def test_what_was_bought_once_stays_free_once_bounded():
+    for name in ("randomized-response", "recommended"):
+        mechanism = bounded(MECHANISMS[name], "clamp")
+        assert isinstance(mechanism, Reusable)
+        facts = MECHANISMS["randomized-response"].release(question(), {}, 8.0, 0.0, System()).facts
+        assert (mechanism.is_free({}, 1.0), mechanism.is_free(facts, 1.0)) == (False, True)
+        assert not bounded(LaplaceMechanism(), "clamp").is_free(facts, 1.0)

@@ -98,7 +98,7 @@ def neighbours(groups: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("people", [4, 6, 8])
+@pytest.mark.parametrize("people", [4, 6])
 def test_no_neighbours_of_few_people_cost_more_than_epsilon(people: int) -> None:
     worst = 0.0
     for bits in itertools.product((0, 1), repeat=people):
@@ -111,9 +111,10 @@ def test_no_neighbours_of_few_people_cost_more_than_epsilon(people: int) -> None
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("metrics", [("sp",), LABELLED])
-@pytest.mark.parametrize("epsilon", [0.3, 4.0, 20.0])
-@pytest.mark.parametrize("people", [21, 40, 60, 300])
+@pytest.mark.parametrize(
+    ("people", "epsilon", "metrics"),
+    [(21, 0.3, LABELLED), (60, 4.0, LABELLED), (40, 20.0, ("sp",)), (300, 0.3, ("sp",)), (300, 20.0, LABELLED)],
+)
 def test_the_worst_neighbours_cost_epsilon_and_none_more(people: int, epsilon: float, metrics: tuple[str, ...]) -> None:
     groups = (np.arange(people) * 7 % 5 > 1).astype(np.uint8)
     asked = asking(people=people, metrics=metrics, protected=groups)
@@ -167,8 +168,8 @@ def test_cells_that_are_cut_by_group_would_be_seen() -> None:
     )
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.few(2)
+@pytest.mark.parametrize("metric", ["sp", "eodds_max", "ppv", "di"])
 def test_answers_are_functions_of_what_is_released(metric: str) -> None:
     class Told(Seeded):
         """Tells nothing of what it is given, but for what is only put on a grid."""
@@ -192,7 +193,7 @@ def test_answers_are_functions_of_what_is_released(metric: str) -> None:
     assert len(answers) == 1
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", ["sp", "eodds_max", "ppv", "di"])
 def test_a_large_epsilon_leaves_what_cells_cannot_tell(metric: str) -> None:
     # Decisions of one model are two cells, which tell all there is to know; for ratios as well.
     asked = asking(metric, models=1, people=200, decisions=True)
@@ -268,6 +269,7 @@ def test_purchases_are_put_together_by_what_they_tell() -> None:
     assert values == pytest.approx(answers(asked, look)[0], abs=1e-6)
 
 
+@pytest.mark.check
 def test_rows_of_unlike_cells_know_whom_they_share() -> None:
     question, other = asking(people=300), asking(people=300, seed=9, metrics=LABELLED)
     facts = CELLS.release(question, NO_FACTS, 4.0, 0.0, seeded()).facts
@@ -328,7 +330,7 @@ def test_models_that_agree_are_answered_together_and_others_are_predicted_to_err
     assert predicted(together.asked, 1.0) < predicted(apart.asked, 1.0)
     assert predicted(asking(people=12).asked, 1.0) == math.inf
     errors = []
-    for seed in range(20):
+    for seed in range(8):
         errors.append(np.abs(CELLS.release(together, NO_FACTS, 1.0, 0.0, seeded(seed)).values - together.gaps()))
     assert np.median(errors) < 0.06  # one noisy sum of 30 would be off by 0.3
 

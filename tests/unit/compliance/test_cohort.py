@@ -154,7 +154,7 @@ def test_noise_belongs_to_the_request() -> None:
     assert not (other == honest.summed("a", np.zeros((2, 2)), MULTIPLIER)).any()
 
 
-def noise_of(cohort: Cohort, requests: int = 2000) -> Rows:
+def noise_of(cohort: Cohort, requests: int = 600) -> Rows:
     """Draw noise: a row a request, both groups' sums and sizes side by side."""
     rows = np.zeros((3, 2))
     exact = cohort.exact(rows)
@@ -188,6 +188,7 @@ def test_the_operating_systems_noise_has_the_same_law() -> None:
     assert is_the_law(noise_of(opened([0, 1, 1], seed=None), 200), 2 * MULTIPLIER)
 
 
+@pytest.mark.check
 def test_a_loss_is_what_the_worst_neighbours_show(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[float] = []
 

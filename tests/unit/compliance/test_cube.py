@@ -58,10 +58,8 @@ def worst(predictions: NDArray[np.float64], epsilon: float, *, known: bool, name
     return found
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("models", [1, 2, 3])
-@pytest.mark.parametrize("n", [4, 5, 6, 7, 8])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("n", "models", "known"), [(5, 2, False), (7, 2, False), (4, 3, True), (6, 1, True)])
 def test_no_neighbours_cost_more_than_epsilon_and_the_worst_do_cost_it(n: int, models: int, known: bool) -> None:
     generator = np.random.default_rng((n, models))
     for predictions in (
@@ -76,8 +74,7 @@ def test_no_neighbours_cost_more_than_epsilon_and_the_worst_do_cost_it(n: int, m
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize(("models", "n"), [(1, 4), (2, 5), (3, 6), (30, 6)])
+@pytest.mark.parametrize(("models", "n", "known"), [(1, 4, False), (2, 5, True), (30, 6, False)])
 def test_common_sums_cost_no_more_either(models: int, n: int, known: bool) -> None:
     generator = np.random.default_rng((n, models))
     scores = generator.random((models, n))
@@ -97,22 +94,22 @@ def test_many_models_cost_no_more(known: bool) -> None:
     assert [asked.law for asked in first] == (["cube"] if known else ["laplace", "cube"])
 
 
-@pytest.mark.parametrize("steps", [1.25, 1 + 2.0**-40])
-def test_sums_that_are_rounded_themselves_would_need_a_step_more(steps: float) -> None:
-    # The broken twin: the grid's step forgotten, lambda = epsilon h, for sums that move by `steps` = 1/h of their grid:
-    # no whole number, or one and the errors of float64.
-    epsilon, most = 0.7, 0.0
-    values = np.array([[0.0, 1.0, 0.25, 0.5, 0.75, 1.0], [1.0, 0.0, 0.0, 1.0, 0.5, 0.0]])
-    centred = coordinates([values], 2.0**-30).of(values) * 2.0**-30 * steps
-    for groups in worlds(6):
-        for person in range(6):
-            other = groups.copy()
-            other[person] ^= 1
-            if 0 < other.sum() < 6:
-                one, two = (np.rint(centred[:, of == 0].sum(axis=1)) for of in (groups, other))
-                most = max(most, float(np.abs(one - two).max()))
-    assert most == math.floor(steps) + 1
-    assert most * epsilon / steps > 1.5 * epsilon
+def test_sums_that_are_rounded_themselves_would_need_a_step_more() -> None:
+    for steps in (1.25, 1 + 2.0**-40):
+        # The broken twin: the grid's step forgotten, lambda = epsilon h, for sums that move by `steps` = 1/h of their
+        # grid: no whole number, or one and the errors of float64.
+        epsilon, most = 0.7, 0.0
+        values = np.array([[0.0, 1.0, 0.25, 0.5, 0.75, 1.0], [1.0, 0.0, 0.0, 1.0, 0.5, 0.0]])
+        centred = coordinates([values], 2.0**-30).of(values) * 2.0**-30 * steps
+        for groups in worlds(6):
+            for person in range(6):
+                other = groups.copy()
+                other[person] ^= 1
+                if 0 < other.sum() < 6:
+                    one, two = (np.rint(centred[:, of == 0].sum(axis=1)) for of in (groups, other))
+                    most = max(most, float(np.abs(one - two).max()))
+        assert most == math.floor(steps) + 1
+        assert most * epsilon / steps > 1.5 * epsilon
 
 
 def test_the_grid_depends_on_public_numbers_and_is_fine() -> None:
@@ -127,34 +124,33 @@ def test_the_grid_depends_on_public_numbers_and_is_fine() -> None:
     assert len({tuple((a.step, a.scale) for a in asked_for(predictions, g, 0.5, known=False)) for g in worlds(6)}) == 1
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 1e6, 1e12])
-@pytest.mark.parametrize("models", [1, 40])
-def test_every_epsilon_is_answered_soon(epsilon: float, models: int) -> None:
-    labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
-    question = Question("sp", np.random.default_rng(2).random((models, 50)), Records(labels, groups, ()))
-    released = CubeMechanism().release(question, NO_FACTS, epsilon, 0.0, System())
-    assert released.low is not None
-    assert released.high is not None
-    assert (released.low <= released.high).all()
-    if epsilon >= 1e6:
-        assert released.values == pytest.approx(question.gaps(), abs=1e-3)
-        # One interval of 95% misses one time in twenty; five half-widths are missed about once in a million models.
-        off, half = np.abs(released.values - question.gaps()), (released.high - released.low) / 2
-        assert (off <= 5 * half).all()
-        assert models == 1 or (off <= half).mean() > 0.5
+def test_every_epsilon_is_answered_soon() -> None:
+    for models, epsilon in ((1, 1e-9), (40, 1e6), (1, 1e12)):
+        labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
+        question = Question("sp", np.random.default_rng(2).random((models, 50)), Records(labels, groups, ()))
+        released = CubeMechanism().release(question, NO_FACTS, epsilon, 0.0, System())
+        assert released.low is not None
+        assert released.high is not None
+        assert (released.low <= released.high).all()
+        if epsilon >= 1e6:
+            assert released.values == pytest.approx(question.gaps(), abs=1e-3)
+            # One interval of 95% misses one time in twenty; five half-widths are missed about once in a million models.
+            off, half = np.abs(released.values - question.gaps()), (released.high - released.low) / 2
+            assert (off <= 5 * half).all()
+            assert models == 1 or (off <= half).mean() > 0.5
 
 
-@pytest.mark.parametrize("name", ["cube", "low-rank"])
-def test_what_is_the_same_for_all_is_answered_without_noise(name: str) -> None:
-    labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
-    question = Question("sp", np.full((3, 50), 0.3), Records(labels, groups, ()))
-    for facts in (NO_FACTS, BOUGHT):
-        released = MECHANISMS[name].release(question, facts, 0.1, 0.0, System())
-        assert released.values == pytest.approx(0, abs=1e-12)
+def test_what_is_the_same_for_all_is_answered_without_noise() -> None:
+    for name in ("cube", "low-rank"):
+        labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
+        question = Question("sp", np.full((3, 50), 0.3), Records(labels, groups, ()))
+        for facts in (NO_FACTS, BOUGHT):
+            released = MECHANISMS[name].release(question, facts, 0.1, 0.0, System())
+            assert released.values == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("models", [1, 25, 100])
+@pytest.mark.parametrize("models", [1, 25])
 def test_the_noise_is_less_than_that_of_counts(models: int) -> None:
     # Median errors of decisions, one in five a yes: the ratio is about 0.7, whatever the models.
     n, generator = 1000, np.random.default_rng(8)
@@ -177,7 +173,7 @@ def test_shrunk_answers_release_the_same_and_are_the_posterior_s() -> None:
     predictions = np.clip(common + 0.05 * generator.normal(size=(12, n)), 0, 1)
     question = Question("sp", predictions, Records(np.zeros(n, np.uint8), groups, ("sp",)))
     errors = []
-    for seed in range(40):
+    for seed in range(15):
         spies = [Spy(Seeded(np.random.default_rng(seed))) for _ in range(2)]
         answers = [
             CubeMechanism(shrinks=shrinks).release(question, NO_FACTS, 0.5, 0.0, spy)  # type: ignore[arg-type]
@@ -209,7 +205,7 @@ def test_models_that_agree_are_answered_nearer_from_common_sums() -> None:
     n, models, generator = 1000, 50, np.random.default_rng(9)
     groups = (np.arange(n) >= 100).astype(np.uint8)
     errors: dict[str, list[float]] = {"cube": [], "low-rank": []}
-    for _ in range(10):
+    for _ in range(2):
         z = generator.standard_normal(n) + 0.3 * groups + 0.1 * generator.standard_normal((models, n))
         question = Question("sp", 1 / (1 + np.exp(-z)), Records(np.ones(n, np.uint8), groups, ()))
         for name, found in errors.items():

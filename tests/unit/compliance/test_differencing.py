@@ -18,10 +18,10 @@ def changed(people: int) -> np.ndarray:
     return model
 
 
-@pytest.mark.parametrize(("people", "flag"), [(0, False), (1, True), (3, True), (4, False), (50, False)])
-def test_a_model_that_differs_in_few_people_is_flagged(people: int, flag: bool) -> None:
-    assert flagged(np.stack([BASE, changed(people)]), NOBODY, 3).tolist() == [False, flag]
-    assert flagged(changed(people)[None], BASE[None], 3).tolist() == [flag]
+def test_a_model_that_differs_in_few_people_is_flagged() -> None:
+    for people, flag in ((0, False), (1, True), (3, True), (4, False), (50, False)):
+        assert flagged(np.stack([BASE, changed(people)]), NOBODY, 3).tolist() == [False, flag]
+        assert flagged(changed(people)[None], BASE[None], 3).tolist() == [flag]
 
 
 def test_none_is_flagged_where_nobody_watches() -> None:

@@ -35,7 +35,7 @@ from fairwall.laws.decimals import written
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0, 20.0)
 FEW = range(4, 61)
-MANY = (61, 64, 80, 100, 128, 175, 256, 300, 420, 550, 750, 1000, 1024, 1400, 1750, 2100, 2500, 3000)
+MANY = (61, 100, 256, 550, 1024, 1750, 3000)
 MECHANISM_NAMES = ("cells", "cube", "low-rank")
 N0_BOUGHT: Facts = {"n0": np.array([2.0, 3.0 / np.log(80), 0.0])}
 
@@ -144,23 +144,20 @@ def check(name: str, predictions: NDArray[Any], epsilon: float, metric: str = "s
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", MECHANISM_NAMES)
 def test_every_number_of_people_up_to_60_costs_epsilon_at_worst(name: str) -> None:
-    # Of thirty settings one for each number of people, another each time; all of them in the slow test below.
-    for people in FEW if name != "low-rank" else (4, 9, 21, 40, 60):
+    # Of thirty settings one for each third number of people, another each time; all of them in the slow test below.
+    for people in FEW[::3] if name != "low-rank" else (4, 9, 21, 40, 60):
         every = settings(people)
         check(name, *every[7 * people % len(every)])
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["cells", "cube"])
-@pytest.mark.parametrize("people", [100, 900])
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("name", "people"), [("cells", 100), ("cube", 900)])
 def test_more_people_cost_epsilon_at_worst(name: str, people: int) -> None:
     every = settings(people)
     check(name, *every[(people // 100) % len(every)])
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("name", MECHANISM_NAMES)
-@pytest.mark.parametrize("metric", ["sp", "eo", "oad"])
+@pytest.mark.parametrize(("name", "metric"), [("cells", "eo"), ("cube", "sp"), ("low-rank", "oad")])
 def test_decisions_that_are_counted_cost_epsilon_at_worst(name: str, metric: str) -> None:
     generator = np.random.default_rng(5)
     for people, models in ((9, 1), (24, 3), (41, 30)):
@@ -170,7 +167,7 @@ def test_decisions_that_are_counted_cost_epsilon_at_worst(name: str, metric: str
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("people", range(200, 260, 10))
+@pytest.mark.parametrize("people", [200, 230])
 def test_people_who_are_put_into_the_cells_of_a_part_of_them_cost_epsilon_at_worst(
     people: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,35 +233,33 @@ def test_a_range_that_leaves_somebody_out_would_cost_more(name: str, monkeypatch
     assert worst_loss(name, asked(predictions), 1.0) == Fraction(3, 2)
 
 
-@pytest.mark.parametrize("sides", [1, 2, 3, 26, 401])
-def test_the_size_of_a_cube_is_drawn_with_the_very_odds_that_make_its_law(
-    sides: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of the sampler's own coins: P(T = t) is that of a sum of d+1 geometric numbers, C(t+d, d) r^t, times the coins'
-    # odds; it must be r^t (2t+1)^d but for one constant, and then P(z) ~ r^max|z|, `fairwall.laws.cube`.
-    constants, bits = set(), random.SystemRandom()
-    for size in (0, 1, 2, 7, 1000, 10**9):
-        coins = []
+def test_the_size_of_a_cube_is_drawn_with_the_very_odds_that_make_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    for sides in (1, 3, 26):
+        # Of the sampler's own coins: P(T = t) is that of a sum of d+1 geometric numbers, C(t+d, d) r^t, times the
+        # coins' odds; it must be r^t (2t+1)^d but for one constant, and then P(z) ~ r^max|z|, `fairwall.laws.cube`.
+        constants, bits = set(), random.SystemRandom()
+        for size in (0, 1, 2, 7, 1000, 10**9):
+            coins = []
 
-        def told(of: int, size: int = size, coins: list[Fraction] = coins) -> int:
-            coins.append(Fraction(2 * size + 1, of))
-            return 0
+            def told(of: int, size: int = size, coins: list[Fraction] = coins) -> int:
+                coins.append(Fraction(2 * size + 1, of))
+                return 0
 
-        monkeypatch.setattr(sampler, "geometric", lambda _rate, _count, _bits, size=size: np.array([size]))
-        monkeypatch.setattr(bits, "randrange", told)
-        assert sampler._cube_size(Fraction(1, 3), sides, bits) == size
-        weight = Fraction(1)
-        for k, odds in enumerate(coins, start=1):
-            weight *= Fraction(size + k, k) * odds
-        assert len(coins) == sides
-        constants.add(weight / (2 * size + 1) ** sides)
-    assert len(constants) == 1
+            monkeypatch.setattr(sampler, "geometric", lambda _rate, _count, _bits, size=size: np.array([size]))
+            monkeypatch.setattr(bits, "randrange", told)
+            assert sampler._cube_size(Fraction(1, 3), sides, bits) == size
+            weight = Fraction(1)
+            for k, odds in enumerate(coins, start=1):
+                weight *= Fraction(size + k, k) * odds
+            assert len(coins) == sides
+            constants.add(weight / (2 * size + 1) ** sides)
+        assert len(constants) == 1
 
 
 def decimals() -> Iterator[float]:
-    """5,000 amounts as people write them."""
+    """1,000 amounts as people write them."""
     rng = np.random.default_rng(6)
-    for digits in range(5000):
+    for digits in range(1000):
         yield float(f"{rng.random() * 10.0 ** int(rng.integers(-2, 2)):.{1 + digits % 12}g}")
 
 
@@ -283,7 +278,7 @@ def test_noise_of_any_decimal_costs_no_more_than_that_decimal() -> None:
 def test_so_it_does_in_the_mechanisms() -> None:
     rng = np.random.default_rng(3)
     batch = rng.random((2, 12))
-    for epsilon in list(decimals())[::100]:
+    for epsilon in list(decimals())[::25]:
         for name in MECHANISM_NAMES:
             watch = Watch(Seeded(np.random.default_rng(0)))
             MECHANISMS[name].release(asked(batch), NO_FACTS, epsilon, 0.0, watch)  # type: ignore[arg-type]
@@ -296,4 +291,4 @@ def test_so_it_does_in_the_mechanisms() -> None:
 def test_scales_that_are_rounded_to_the_nearest_are_found_out() -> None:
     """The broken twin."""
     too_small = [epsilon for epsilon in decimals() if 1 / Fraction(1 / epsilon) > Fraction(written(epsilon))]
-    assert 1000 < len(too_small) < 4000
+    assert 200 < len(too_small) < 800

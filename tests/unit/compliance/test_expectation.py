@@ -38,13 +38,13 @@ def test_additive_noise_is_off_by_the_median_of_its_law(models: int) -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("metric", ["sp", "eo", "abs_sp", "eodds_max"])
+@pytest.mark.parametrize("metric", ["sp", "eodds_max"])
 def test_counts_are_off_as_they_were_expected_to_be(metric: str) -> None:
     expected = expect(MECHANISMS["counts"], metric, STRATA, 3, 1.0, 0.0, Shares(0.3, 0.3))
     generator = np.random.default_rng(5)
     errors, halves = [], []
     least = 0.0 if find_metric(metric).absolute else -1.0
-    for number in range(300):
+    for number in range(80):
         labels = (generator.random(1000) < 0.6).astype(np.uint8)
         protected = (generator.random(1000) < 0.7).astype(np.uint8)
         predictions = generator.random((3, 1000))
@@ -60,6 +60,7 @@ def test_counts_are_off_as_they_were_expected_to_be(metric: str) -> None:
     assert expected.half_width == pytest.approx(np.median(halves), rel=0.15)
 
 
+@pytest.mark.check
 def test_laplace_noise_on_the_gap_of_a_small_table_is_not_worth_its_epsilon() -> None:
     laplace, counts = (
         expect(MECHANISMS[name], "sp", (80, 120), 1, 0.5, 0.0, DEFAULT_SHARES) for name in ("laplace", "counts")
@@ -85,9 +86,9 @@ def test_a_batch_that_is_too_large_to_draw_spends_as_much_on_each_model() -> Non
 
 def test_everybody_is_told_the_same() -> None:
     expect.cache_clear()
-    first = expect(MECHANISMS["counts"], "eo", STRATA, 2, 1.0, 0.0, DEFAULT_SHARES)
+    first = expect(MECHANISMS["laplace"], "eo", STRATA, 2, 1.0, 0.0, DEFAULT_SHARES)
     expect.cache_clear()
-    assert expect(MECHANISMS["counts"], "eo", STRATA, 2, 1.0, 0.0, DEFAULT_SHARES) == first
+    assert expect(MECHANISMS["laplace"], "eo", STRATA, 2, 1.0, 0.0, DEFAULT_SHARES) == first
 
 
 def test_what_a_mechanism_refuses_is_refused() -> None:
@@ -105,8 +106,8 @@ def test_cells_that_serve_a_metric_within_a_label_are_cut_by_it() -> None:
     assert recommended.error <= counts.error
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("name", "models"), [("counts", 1), ("counts", 10), ("cube", 10), ("randomized-response", 1)])
+@pytest.mark.check
+@pytest.mark.parametrize(("name", "models"), [("counts", 1), ("cube", 10)])
 def test_very_many_are_imagined_as_fewer(name: str, models: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = MECHANISMS[name], "sp", (180_000, 120_000), models, 1.0, 0.0, DEFAULT_SHARES
     fewer = expect(*asked)

@@ -39,16 +39,18 @@ def probabilities(rate: Fraction) -> list[mpmath.mpf]:
         return [*(power / (1 + power) for power in powers[:-1]), powers[-1]]
 
 
-@pytest.mark.parametrize("rate", RATES, ids=str)
-def test_every_coin_has_its_probability_to_the_last_bit(rate: Fraction) -> None:
-    digits = digits_of(rate)
-    for digit, probability in enumerate(probabilities(rate)):
-        for count in (32, 96, 160, 288):
-            with mpmath.workprec(PRECISE):
-                expected = int(mpmath.floor(mpmath.ldexp(probability, count)))
-            assert module._bits(rate, digit, digits, count) == expected
-    assert module._first_bits(rate).tolist() == [module._bits(rate, digit, digits, 32) for digit in range(digits + 1)]
-    assert float(probabilities(rate)[-1]) <= 2.0**-64 or digits == 0
+def test_every_coin_has_its_probability_to_the_last_bit() -> None:
+    for rate in RATES:
+        digits = digits_of(rate)
+        for digit, probability in enumerate(probabilities(rate)):
+            for count in (32, 96, 160, 288):
+                with mpmath.workprec(PRECISE):
+                    expected = int(mpmath.floor(mpmath.ldexp(probability, count)))
+                assert module._bits(rate, digit, digits, count) == expected
+        assert module._first_bits(rate).tolist() == [
+            module._bits(rate, digit, digits, 32) for digit in range(digits + 1)
+        ]
+        assert float(probabilities(rate)[-1]) <= 2.0**-64 or digits == 0
 
 
 def test_the_coins_make_the_law() -> None:
@@ -120,7 +122,7 @@ def test_what_is_beyond_the_digits_is_a_geometric_number_again() -> None:
     assert drawn_with([first, [0], [1]], [0, 0], rate) == [2 * 2**digits + 1]
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(1, 3), Fraction(2)], ids=str)
+@pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(2)], ids=str)
 def test_geometric_numbers_follow_the_law(rate: Fraction) -> None:
     draws, r = 100_000, math.exp(-rate)
     last = int(math.log(1e-3) / math.log(r)) + 1

@@ -117,18 +117,20 @@ def worst_loss(n: int, epsilon: float) -> Iterator[float]:
             yield worst
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize(
-    "n", [1, 2, 3, 4, pytest.param(5, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("epsilon", [0.1, 3.0])
+    ("n", "epsilon"),
+    [
+        (2, 3.0), pytest.param(4, 0.1, marks=pytest.mark.check), pytest.param(5, 0.1, marks=pytest.mark.slow),
+        pytest.param(6, 3.0, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_a_request_costs_its_epsilon_and_no_more(n: int, epsilon: float) -> None:
     losses = list(worst_loss(n, epsilon))
     assert max(losses) <= epsilon
     assert max(losses) >= 0.9998 * epsilon
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("name", "twin"),
     [
@@ -140,12 +142,12 @@ def test_a_request_costs_its_epsilon_and_no_more(n: int, epsilon: float) -> None
 )
 def test_a_twin_that_costs_more_is_found(name: str, twin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, name, twin)
-    assert max(worst_loss(3, 1.0)) > 1.0
+    assert max(worst_loss(2, 1.0)) > 1.0
 
 
 def test_models_that_share_a_table_cost_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairwall.laws.groups.PEOPLE_A_STRATUM", 0.01)
-    assert 0.9998 <= max(worst_loss(3, 1.0)) <= 1.0
+    assert 0.9998 <= max(worst_loss(2, 1.0)) <= 1.0
 
 
 def test_models_that_part_people_too_finely_share_no_table() -> None:
@@ -165,12 +167,11 @@ def test_models_with_a_table_each_share_epsilon(monkeypatch: pytest.MonkeyPatch)
     assert max(worst_loss(3, 1.0)) > 1.0
 
 
-@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 0.3, 1.0, 7.0, 50.0])
-@pytest.mark.parametrize("distance", [2.0, 2.0**16])
-def test_a_rate_costs_less_than_epsilon_by_more_than_float64_loses(epsilon: float, distance: float) -> None:
-    rate = noise_rate(epsilon, distance)
-    assert 2.0**-16 <= 1 - rate * distance / epsilon <= 2.0**-14
-    assert rate * (2**37 - 1) / (2**37 - 1) == rate
+def test_a_rate_costs_less_than_epsilon_by_more_than_float64_loses() -> None:
+    for epsilon, distance in product((1e-4, 0.1, 0.3, 1.0, 7.0, 50.0), (2.0, 2.0**16)):
+        rate = noise_rate(epsilon, distance)
+        assert 2.0**-16 <= 1 - rate * distance / epsilon <= 2.0**-14
+        assert rate * (2**37 - 1) / (2**37 - 1) == rate
 
 
 # The noise ------------------------------------------------------------------------------------------------------------
@@ -212,9 +213,10 @@ def p_of_law(drawn: NDArray[np.int64], rate: float) -> float:
     return float(scipy.stats.chisquare(observed, of).pvalue)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("source", DRAWN)
-@pytest.mark.parametrize("epsilon", [0.8, 3.0])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("source", "epsilon"), [("system", 0.8), ("seeded", 3.0), ("unweighed", 0.8), ("simulated", 3.0)]
+)
 def test_noise_has_its_law_and_sums_up_to_0(source: str, epsilon: float) -> None:
     rate = noise_rate(epsilon)
     drawn = DRAWN[source](rate, 6_000)
@@ -223,14 +225,14 @@ def test_noise_has_its_law_and_sums_up_to_0(source: str, epsilon: float) -> None
     assert (p_of_law(drawn, rate) > FALSE_ALARM) == (source != "unweighed")
 
 
-@pytest.mark.parametrize("epsilon", [0.8, 3.0, 20.0])
+@pytest.mark.parametrize("epsilon", [0.8])
 def test_the_variance_is_that_of_the_law(epsilon: float) -> None:
     rate = noise_rate(epsilon)
-    of_law = math.fsum(p * z[0] ** 2 for z, p in law(rate, 120).items())
+    of_law = math.fsum(p * z[0] ** 2 for z, p in law(rate, 60).items())
     assert noise_variance(rate, GROUPS) == pytest.approx(of_law, rel=1e-9)
     values, probabilities = marginal(rate, GROUPS)
     assert np.array_equal(values, np.arange(values[0], 1 - values[0]))
-    of_zero = math.fsum(p for z, p in law(rate, 120).items() if z[0] == 0)
+    of_zero = math.fsum(p for z, p in law(rate, 60).items() if z[0] == 0)
     assert probabilities[values == 0] == pytest.approx(of_zero, rel=1e-9)
     drawn = balanced(np.random.default_rng(16), rate, 4_000, 40).astype(np.float64)
     assert noise_variance(rate, 40) == pytest.approx((drawn**2).mean(), rel=0.1, abs=1e-3)
@@ -353,7 +355,7 @@ def test_a_selection_rate_on_adult_is_four_times_closer_than_laplace_noise_on_ea
     chosen = (frame["education-num"] + frame["age"] / 20 > 13).to_numpy()
     rng = np.random.default_rng(8)
     errors: dict[str, list[float]] = {"counts": [], "alone": [], "together": []}
-    for _ in range(60):
+    for _ in range(20):
         people = rng.permutation(len(frame))[:3_000]
         sizes = np.bincount(cell[people], minlength=groups)
         if not sizes.all():
@@ -416,9 +418,8 @@ def missed(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[st
     return out
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("name", "epsilon"), [*zip(WORLDS, (0.3, 1.0, 5.0, 0.3, 1.0, 5.0, 0.3), strict=True)])
 @pytest.mark.parametrize("worlds", [12, pytest.param(600, marks=pytest.mark.slow)])
 def test_intervals_hold_the_exact_number(name: str, epsilon: float, worlds: int) -> None:
     for kind, times in missed(name, epsilon, worlds).items():
@@ -480,7 +481,7 @@ def test_sizes_lie_in_their_intervals() -> None:
     rng = np.random.default_rng(9)
     cells = rng.choice(4, 600, p=[0.6, 0.3, 0.09, 0.01])
     times = []
-    for _ in range(30):
+    for _ in range(8):
         bought = asked(people_of(cells, rng.integers(0, 2, 600), 4), np.ones(600), ("accuracy",), 0.5, Seeded(rng))
         frame = bought.frame()
         exact = np.bincount(cells, minlength=4)[0]
@@ -494,7 +495,7 @@ def test_mean_scores_lie_in_their_intervals() -> None:
     people = people_of(cells, np.ones(400), 5)
     exact = np.bincount(cells, scores, 5) / np.bincount(cells, minlength=5)
     times = []
-    for _ in range(60):
+    for _ in range(15):
         share = asked(people, scores, ("mean_score",), 1.0, Seeded(rng)).share("mean_score")
         low, high = share.interval()
         group = rng.integers(5)
@@ -502,12 +503,13 @@ def test_mean_scores_lie_in_their_intervals() -> None:
     assert scipy.stats.binom.sf(sum(times) - 1, len(times), 0.05) > FALSE_ALARM
 
 
+@pytest.mark.check
 def test_a_p_value_is_seldom_small_where_there_is_nothing_but_chance() -> None:
-    """Of 60 worlds in which groups are drawn alike; noise counted, fewer than 5% have a p-value below 0.05."""
+    """Of 30 worlds in which groups are drawn alike; noise counted, fewer than 5% have a p-value below 0.05."""
     rng = np.random.default_rng(11)
     sizes = np.array([15, 60, 400])
     small = []
-    for _ in range(60):
+    for _ in range(30):
         hits = rng.binomial(sizes, 0.3)
         counts = np.stack([hits, sizes - hits]) + balanced(rng, noise_rate(2.0), 2, 3)
         share = Table(counts.astype(np.float64), noise_rate(2.0)).share(np.array([True, True]), np.array([True, False]))
@@ -521,7 +523,7 @@ def test_a_p_value_is_seldom_below_that_of_the_exact_counts() -> None:
     """In 3% of all worlds at most, where 1% is allowed for and fiducial draws are not exactly right."""
     rng, both, first = np.random.default_rng(15), np.array([True, True]), np.array([True, False])
     below = []
-    for _ in range(60):
+    for _ in range(30):
         sizes = np.array([60, 300, 400])
         hits = rng.binomial(sizes, [0.2, 0.25, 0.3])
         exact = np.stack([hits, sizes - hits]).astype(np.float64)

@@ -83,19 +83,17 @@ WORLDS = [
 ]
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", ["sp", "di"])
-@pytest.mark.parametrize(("size", "sums"), LAWS)
-@pytest.mark.parametrize(("n", "n0", "means"), WORLDS)
-def test_whoever_is_who_an_interval_holds_the_truth(
-    n: int, n0: int, means: tuple[float, float], size: Additive, sums: Additive, metric: str
-) -> None:
+@pytest.mark.few(2)
+@pytest.mark.parametrize("number", range(2 * len(LAWS)))
+def test_whoever_is_who_an_interval_holds_the_truth(number: int) -> None:
+    """Every law, of differences and of ratios, and each in two of the worlds."""
+    (n, n0, means), (size, sums) = WORLDS[number % len(WORLDS)], LAWS[number % len(LAWS)]
+    metric = ("sp", "di")[(number + number // len(LAWS)) % 2]
     assert held(metric, n, n0, means, size, sums) >= LEVEL - 1 / _EQUAL
 
 
 def test_intervals_are_no_wider_than_they_must_be() -> None:
     assert held("sp", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
-    assert held("di", 4000, 1500, (0.2, 0.3), Laplace(2.4), Laplace(0.85)) <= LEVEL + 0.006
 
 
 def test_where_n0_errs_most_a_large_gap_counts() -> None:
@@ -128,7 +126,7 @@ def test_the_twin_that_forgets_the_noise_on_n0_holds_too_few(monkeypatch: pytest
     assert held("sp", 400, 120, (0.02, 0.02), Laplace(2.4), Laplace(0.85)) < LEVEL - 0.01
 
 
-@pytest.mark.parametrize("sides", [2, 3, 26])
+@pytest.mark.parametrize("sides", [2, 26])
 def test_q_of_two_coordinates_of_one_cube_is_the_quantile_of_draws(sides: int) -> None:
     # 10^6 draws err by 2.2e-4 of a level; 5 times that.
     law, generator = CubeNoise(0.7, sides), np.random.default_rng(3)
@@ -141,12 +139,14 @@ def test_q_of_two_coordinates_of_one_cube_is_the_quantile_of_draws(sides: int) -
 
 # 1,500 answers hold fewer than 94% but for 1 time in 30 where 95% do; draws are seeded, and these do.
 @pytest.mark.check
-@pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_max", "eodds_sum", "ppv", "di"])
 @pytest.mark.parametrize(
-    ("name", "epsilon"),
-    [("cube", 6.0), ("cube", 0.5), ("low-rank", 3.0), ("counts", 3.0), ("randomized-response", 5.0)],
-)
-@pytest.mark.parametrize("later", [False, True])
+    ("name", "epsilon", "metric", "later"),
+    [
+        ("cube", 6.0, "sp", False), ("cube", 0.5, "eodds_max", True), ("cube", 6.0, "di", True),
+        ("low-rank", 3.0, "sp", True), ("low-rank", 3.0, "eodds_sum", False),
+        ("counts", 3.0, "abs_eo", True), ("counts", 3.0, "ppv", False), ("randomized-response", 5.0, "di", False),
+    ],
+)  # fmt: skip
 def test_answers_hold_where_groups_are_small_and_gaps_large(
     name: str, epsilon: float, metric: str, later: bool
 ) -> None:
@@ -207,9 +207,13 @@ def covered(question: Question, epsilon: float, draws: int, *, later: bool = Fal
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("against", ["common", "own", "tail"])
-@pytest.mark.parametrize(("metric", "later"), [("sp", False), ("sp", True), ("eo", False)])
-@pytest.mark.parametrize(("models", "people", "epsilon"), [(1, 60, 0.5), (5, 200, 1.0), (25, 300, 3.0)])
+@pytest.mark.parametrize(
+    ("models", "people", "epsilon", "metric", "later", "against"),
+    [
+        (1, 60, 0.5, "sp", True, "own"), (1, 60, 0.5, "eo", False, "tail"), (5, 200, 1.0, "sp", True, "tail"),
+        (25, 300, 3.0, "sp", False, "common"),
+    ],
+)  # fmt: skip
 def test_two_cubes_hold_whoever_is_who(
     models: int, people: int, epsilon: float, metric: str, later: bool, against: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,28 +244,25 @@ def test_n0_s_noise_is_that_of_the_common_sums_where_it_is_bought_with_them(monk
     assert [size.shared for size in sizes] == [True, False]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_q_of_two_cubes_is_the_quantile_of_other_draws(shared: bool) -> None:
-    # 10^6 draws err by 2.2e-4 of a level; quantiles are those of 10^5, 6.2 deviations up.
-    common, own, generator = CubeNoise(1.0, 3), CubeNoise(0.5, 6), np.random.default_rng(12)
-    of_common = generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, (3, 10**6))
-    of_size = of_common[0] if shared else generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, 10**6)
-    of_own = generator.gamma(7, 0.5, 10**6) * generator.uniform(-1, 1, 10**6)
-    size = Size(0.0, common, whole=False, shared=shared)
-    weights, units = np.array([[0.4, 0.0], [-0.2, 0.5]]), np.array([0.3, 0.0])
-    reach = reaches.of_common(size, reaches.Noises(own, common, 2), units, weights, np.zeros(2))
-    for least, most in ((0.0, 0.3), (-0.9, 0.2)):
-        found = reach(np.full(2, least), np.full(2, most), LEVEL)
-        for model in range(2):
-            off = weights[:, model] @ of_common[1:] + units[model] * of_own + max(-least, most) * of_size
-            assert LEVEL < np.mean((np.abs(off) <= found[model]) & (np.abs(of_size) <= size.reach)) < LEVEL + 0.008
+def test_q_of_two_cubes_is_the_quantile_of_other_draws() -> None:
+    for shared in (True, False):
+        # 10^6 draws err by 2.2e-4 of a level; quantiles are those of 10^5, 6.2 deviations up.
+        common, own, generator = CubeNoise(1.0, 3), CubeNoise(0.5, 6), np.random.default_rng(12)
+        of_common = generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, (3, 10**6))
+        of_size = of_common[0] if shared else generator.gamma(4, 1.0, 10**6) * generator.uniform(-1, 1, 10**6)
+        of_own = generator.gamma(7, 0.5, 10**6) * generator.uniform(-1, 1, 10**6)
+        size = Size(0.0, common, whole=False, shared=shared)
+        weights, units = np.array([[0.4, 0.0], [-0.2, 0.5]]), np.array([0.3, 0.0])
+        reach = reaches.of_common(size, reaches.Noises(own, common, 2), units, weights, np.zeros(2))
+        for least, most in ((0.0, 0.3), (-0.9, 0.2)):
+            found = reach(np.full(2, least), np.full(2, most), LEVEL)
+            for model in range(2):
+                off = weights[:, model] @ of_common[1:] + units[model] * of_own + max(-least, most) * of_size
+                assert LEVEL < np.mean((np.abs(off) <= found[model]) & (np.abs(of_size) <= size.reach)) < LEVEL + 0.008
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("models", "people", "epsilon"),
-    [(25, 1000, 0.5), (25, 1000, 5.0), pytest.param(100, 2000, 1.0, marks=pytest.mark.check)],
-)
+@pytest.mark.parametrize(("models", "people", "epsilon"), [(25, 1000, 0.5), (100, 2000, 1.0)])
 def test_scores_near_one_model_are_promised_more_than_by_counts_and_a_cube(
     models: int, people: int, epsilon: float
 ) -> None:
@@ -270,27 +271,20 @@ def test_scores_near_one_model_are_promised_more_than_by_counts_and_a_cube(
         mechanism = Recommended(promise="guaranteed") if name == "recommended" else MECHANISMS[name]
         ends = [
             ends_of(mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(draw))))[0]
-            for draw in range(8)
+            for draw in range(3)
         ]
         widths[name] = float(np.median([np.clip(high, -1, 1) - np.clip(low, -1, 1) for low, high in ends]))
     assert widths["recommended"] <= 0.6 * min(widths["counts"], widths["cube"])
 
 
-@pytest.mark.parametrize(
-    ("models", "people", "epsilon"),
-    [
-        (1, 300, 0.5),
-        (5, 1000, 1.0),
-        pytest.param(25, 1000, 5.0, marks=pytest.mark.check),
-        pytest.param(100, 2000, 6.0, marks=pytest.mark.check),
-    ],
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("models", "people", "epsilon"), [(5, 1000, 1.0), (1, 300, 0.5), (25, 1000, 5.0)])
 def test_a_policy_that_wants_guarantees_gets_the_narrowest(models: int, people: int, epsilon: float) -> None:
     question, widths = scores(models, people, 0.05), {}
     for name in ("recommended", "counts", "cube", "low-rank", "laplace", "randomized-response"):
         mechanism = Recommended(promise="guaranteed") if name == "recommended" else MECHANISMS[name]
         halves = []
-        for draw in range(15):
+        for draw in range(5):
             released = mechanism.release(question, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(draw)))
             assert released.low is not None
             assert released.high is not None
@@ -315,19 +309,23 @@ def test_a_policy_that_wants_guarantees_is_never_answered_without_one() -> None:
     assert not sure.is_free(bought, 0.5, question)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("metric", ["sp", "di", "ppv", "eodds_sum"])
-@pytest.mark.parametrize("name", ["counts", "cube", "low-rank", "counts-gaussian", "randomized-response"])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("counts", "ppv"), ("cube", "di"), ("low-rank", "sp"), ("counts-gaussian", "eodds_sum"),
+        ("randomized-response", "di"),
+    ],
+)  # fmt: skip
 def test_whatever_a_model_predicts_its_interval_is_one(name: str, metric: str) -> None:
     groups = np.repeat([0, 1, 1, 1], 5).astype(np.uint8)
     records = Records((np.arange(20) % 2).astype(np.uint8), groups, ("sp", metric))
     rows = np.array([np.zeros(20), np.ones(20), np.arange(20) == 0, np.arange(20) == 19, np.arange(20) != 0, groups])
     question, delta = Question(metric, rows.astype(np.float64), records), 1e-6 if name == "counts-gaussian" else 0.0
     for epsilon in (1e-3, 0.5, 6.0, 40.0):
-        for draw in range(3):
-            noise = Seeded(np.random.default_rng(draw))
-            for low, high in ends_of(MECHANISMS[name].release(question, NO_FACTS, epsilon, delta, noise)):
-                assert (low <= high).all()
+        noise = Seeded(np.random.default_rng(1))
+        for low, high in ends_of(MECHANISMS[name].release(question, NO_FACTS, epsilon, delta, noise)):
+            assert (low <= high).all()
 
 
 @pytest.mark.parametrize("name", ["counts", "cube"])

@@ -80,7 +80,7 @@ def test_a_seal_that_is_half_written_leaves_the_one_before(tmp_path: Path) -> No
         seal.write(after)
         new = seal.path.read_bytes()
         (changed,) = (at for at in (0, 4096) if new[at : at + 4096] != old[at : at + 4096])
-        for cut in (*range(300), 4095, 4096):
+        for cut in (*range(0, 300, 7), 4095, 4096):
             seal.path.write_bytes(old[:changed] + new[changed : changed + cut] + old[changed + cut :])
             assert seal.read() == (after if old[changed + cut :] == new[changed + cut :] else before), cut
             seal.path.write_bytes(old[:changed] + bytes(4096 - cut) + new[changed + 4096 - cut :])
@@ -174,16 +174,15 @@ def test_the_head_is_not_kept_in_the_ledgers_folder_under_another_name(tmp_path:
             Ledger(tmp_path / ledger / "ledger.sqlite", Seal(tmp_path / head / "head", bytes(32)))
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_key_that_a_group_or_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_key_that_a_group_or_others_can_read_is_refused(tmp_path: Path) -> None:
     load_key(tmp_path / "key")
-    (tmp_path / "key").chmod(mode)
-    with pytest.raises(SealError, match="chmod 600"):
-        load_key(tmp_path / "key")
+    for mode in (0o640, 0o604, 0o660):
+        (tmp_path / "key").chmod(mode)
+        with pytest.raises(SealError, match="chmod 600"):
+            load_key(tmp_path / "key")
 
 
-@pytest.mark.parametrize("sequence", [0, 2])
-def test_a_record_that_is_chained_under_another_number_is_refused(sequence: int) -> None:
+def test_a_record_that_is_chained_under_another_number_is_refused() -> None:
     key = b"k" * 32
     books = Books(bytes(32), key)
 
@@ -192,6 +191,7 @@ def test_a_record_that_is_chained_under_another_number_is_refused(sequence: int)
         chain = link(books.head.chain, terms)
         return replace(terms, chain=chain, mac=mac(key, chain))
 
-    with pytest.raises(LedgerError, match="the chain breaks at record 1"):
-        books.add(written(sequence))
+    for sequence in (0, 2):
+        with pytest.raises(LedgerError, match="the chain breaks at record 1"):
+            books.add(written(sequence))
     books.add(written(1))

@@ -145,8 +145,6 @@ def test_who_dies_before_its_file_is_there_begins_again(
     ("statement", "said"),
     [
         ("UPDATE entries SET epsilon = 0.125 WHERE sequence = 3", "the chain breaks at record 3"),
-        ("UPDATE terms SET epsilon = 400 WHERE sequence = 2", "the chain breaks at record 2"),
-        ("DELETE FROM entries WHERE sequence = 3", "the chain breaks at record 3"),
         ("DELETE FROM entries", "it ends at record 2, and record 4 of a ledger was sealed"),
         ("UPDATE genesis SET chain = x'00'", "the chain breaks at record 1"),
         ("UPDATE entries SET law = 'none' WHERE sequence = 4", "a record was changed"),

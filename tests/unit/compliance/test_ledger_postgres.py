@@ -36,6 +36,14 @@ def url() -> str:
     return postgres.shared().new_database()
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Server]:
+    """A server of this module's own, which tests may stop, and start otherwise."""
+    server = postgres.begin()
+    yield server
+    postgres.remove(server)
+
+
 @pytest.fixture
 def seal(tmp_path: Path) -> Seal:
     return Seal(tmp_path / "head", KEY)
@@ -341,10 +349,6 @@ def test_a_turn_ends_with_its_connection(ledger: Ledger, reopen: Callable[[], Le
 # What a server does ---------------------------------------------------------------------------------------------------
 
 
-class Cut(Exception):
-    """A connection is cut in a test."""
-
-
 @pytest.mark.parametrize("arrives", [False, True], ids=["the commit is lost", "its confirmation is lost"])
 def test_an_answer_leaves_only_if_its_record_is_there(
     ledger: Ledger, url: str, monkeypatch: pytest.MonkeyPatch, arrives: bool
@@ -404,44 +408,39 @@ def record_of_a_share(number: int) -> Terms:
     return Terms(number, "people", "cat", Neighbours.A_FLIP, Budget(1.0), time.time(), b"")
 
 
-def test_a_server_that_was_restarted_is_found_again(tmp_path: Path) -> None:
-    server = postgres.begin()
-    try:
-        ledger = Ledger(server.url(), Seal(tmp_path / "head", KEY))
-        ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
-        ledger.allocate("people", "ann", 2.0)
-        entry = ledger.settle(request("a"), says(b"a"))
-        server.stop()  # at once, as in a crash
-        with pytest.raises(LedgerUnavailable) as unavailable:
-            ledger.settle(request("b"), never)
-        assert "\n" not in str(unavailable.value)
-        server.start()
-        assert ledger.settle(request("a"), never) == entry
-        assert ledger.settle(request("b"), says(b"b")).reply.answer == b"b"
-        ledger.close()
-    finally:
-        postgres.remove(server)
+def test_a_server_that_was_restarted_is_found_again(server: postgres.Server, seal: Seal) -> None:
+    ledger = Ledger(server.new_database(), seal)
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
+    ledger.allocate("people", "ann", 2.0)
+    entry = ledger.settle(request("a"), says(b"a"))
+    server.stop()  # at once, as in a crash
+    with pytest.raises(LedgerUnavailable) as unavailable:
+        ledger.settle(request("b"), never)
+    assert "\n" not in str(unavailable.value)
+    server.start()
+    assert ledger.settle(request("a"), never) == entry
+    assert ledger.settle(request("b"), says(b"b")).reply.answer == b"b"
+    ledger.close()
 
 
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"synchronous_commit": "off"}, "synchronous_commit is off: a charge that is answered could be lost"),
-        ({"synchronous_commit": "local"}, "synchronous_commit is local: .*turn it on"),
-        ({"fsync": "off"}, "fsync is off"),
-        ({"default_transaction_read_only": "on"}, "only to be read"),
-    ],
-)
-@pytest.mark.few(1)
-def test_a_server_that_may_lose_what_it_committed_is_refused(
-    tmp_path: Path, settings: dict[str, str], why: str
-) -> None:
-    server = postgres.begin(**settings)
-    try:
+def test_a_server_that_may_lose_what_it_committed_is_refused(server: postgres.Server, seal: Seal) -> None:
+    for setting, value, why in (
+        ("synchronous_commit", "off", "synchronous_commit is off: a charge that is answered could be lost"),
+        ("synchronous_commit", "local", "synchronous_commit is local: .*turn it on"),
+        ("default_transaction_read_only", "on", "only to be read"),
+    ):
+        url = server.new_database()
+        run(url, f"ALTER ROLE fairwall IN DATABASE {url.split('/')[3].partition('?')[0]} SET {setting} = '{value}'")
         with pytest.raises(LedgerUnavailable, match=why):
-            Ledger(server.url(), Seal(tmp_path / "head", KEY))
-    finally:
-        postgres.remove(server)
+            Ledger(url, seal)
+    server.stop()
+    server.settings = {"fsync": "off"}
+    server.start()
+    with pytest.raises(LedgerUnavailable, match="fsync is off"):
+        Ledger(server.url(), seal)
+    server.stop()
+    server.settings = {}
+    server.start()
 
 
 @pytest.mark.check
@@ -530,32 +529,31 @@ def test_an_address_that_is_wrong_is_one_line(seal: Seal, url: str) -> None:
     assert 'invalid URI query parameter: "color"' in refused(url + "&color=blue", seal)
 
 
-@pytest.mark.parametrize(
-    "address", ["postgresql://ann:s3cret@host/ledger", "postgresql://ann@host/ledger?password=s3cret"]
-)
-def test_a_password_in_the_address_is_refused_and_not_shown(seal: Seal, address: str) -> None:
-    said = refused(address, seal)
-    assert "it has a password in it: write it to a file for its owner alone, and say ?passfile=/its/path" in said
-    assert "s3cret" not in said
-
-
-def test_a_wrong_password_is_one_line_without_it(tmp_path: Path) -> None:
-    server = postgres.begin()
-    try:
-        run(server.url(), "ALTER ROLE fairwall PASSWORD 'right'")
-        (server.data / "pg_hba.conf").write_text("local all all scram-sha-256\n")
-        server.stop()
-        server.start()
-        passfile = tmp_path / "password"
-        passfile.write_text("*:*:*:*:wrong-s3cret\n")
-        passfile.chmod(0o600)
-        said = refused(f"{server.url()}&passfile={passfile}", Seal(tmp_path / "head", KEY))
-        assert "password authentication failed" in said
+def test_a_password_in_the_address_is_refused_and_not_shown(seal: Seal) -> None:
+    for address in ("postgresql://ann:s3cret@host/ledger", "postgresql://ann@host/ledger?password=s3cret"):
+        said = refused(address, seal)
+        assert "it has a password in it: write it to a file for its owner alone, and say ?passfile=/its/path" in said
         assert "s3cret" not in said
-        passfile.write_text("*:*:*:*:right\n")
-        Ledger(f"{server.url()}&passfile={passfile}", Seal(tmp_path / "head", KEY)).close()
-    finally:
-        postgres.remove(server)
+
+
+def test_a_wrong_password_is_one_line_without_it(server: postgres.Server, tmp_path: Path) -> None:
+    run(server.url(), "ALTER ROLE fairwall PASSWORD 'right'")
+    access = server.data / "pg_hba.conf"
+    trusting = access.read_text()
+    access.write_text("local all all scram-sha-256\n")
+    server.stop()
+    server.start()
+    passfile = tmp_path / "password"
+    passfile.write_text("*:*:*:*:wrong-s3cret\n")
+    passfile.chmod(0o600)
+    said = refused(f"{server.url()}&passfile={passfile}", Seal(tmp_path / "head", KEY))
+    assert "password authentication failed" in said
+    assert "s3cret" not in said
+    passfile.write_text("*:*:*:*:right\n")
+    Ledger(f"{server.url()}&passfile={passfile}", Seal(tmp_path / "head", KEY)).close()
+    access.write_text(trusting)
+    server.stop()
+    server.start()
 
 
 def test_another_format_is_refused(ledger: Ledger, url: str, seal: Seal) -> None:

@@ -61,8 +61,8 @@ def test_arithmetic_is_two_divisions_and_a_subtraction_bit_for_bit() -> None:
     assert gaps("abs_sp", [GroupSums(sum1, sum0, n1=71, n0=29)]).tolist() == np.abs(gap).tolist()
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.check
+@pytest.mark.parametrize("seed", range(6))
 def test_fairlearn_says_the_same(seed: int) -> None:
     fairlearn = pytest.importorskip("fairlearn.metrics")
     from sklearn.metrics import accuracy_score, precision_score
@@ -131,9 +131,10 @@ def test_swapping_the_groups_turns_the_sign() -> None:
     assert swapped.tolist() == (-audit("eo", predictions, labels, protected)).tolist()
 
 
-@pytest.mark.few(7)
-@pytest.mark.parametrize("metric", [key for key, metric in METRICS.items() if metric.bounded])
-@pytest.mark.parametrize("n", [3, 4])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("metric", "n"), [("sp", 3), ("abs_eo", 4), ("abs_sp", 4), ("eodds_sum", 4), ("ppv", 4), ("oad", 4)]
+)
 def test_no_flip_moves_a_metric_by_more_than_its_sensitivity(metric: str, n: int) -> None:
     # Every Y, every A, every neighbour, every 0/1 prediction; scores are covered where the sensitivity is tested.
     predictions = np.array(list(itertools.product((0.0, 1.0), repeat=n)))
@@ -160,16 +161,16 @@ def test_no_flip_moves_a_metric_by_more_than_its_sensitivity(metric: str, n: int
     assert reached == pytest.approx(overall)
 
 
-@pytest.mark.parametrize(("n1", "n0"), [(0, 3), (3, 0)])
-def test_an_empty_group_is_refused_and_not_named(n1: int, n0: int) -> None:
-    with pytest.raises(ValueError, match=r"^a group of the metric's stratum is empty$"):
-        gaps("sp", [GroupSums(np.zeros(2), np.zeros(2), n1, n0)])
+def test_an_empty_group_is_refused_and_not_named() -> None:
+    for n1, n0 in ((0, 3), (3, 0)):
+        with pytest.raises(ValueError, match=r"^a group of the metric's stratum is empty$"):
+            gaps("sp", [GroupSums(np.zeros(2), np.zeros(2), n1, n0)])
 
 
-@pytest.mark.parametrize(("shape1", "shape0"), [((2,), (3,)), ((2, 1), (2, 1))])
-def test_sums_must_be_vectors_of_one_length(shape1: tuple[int, ...], shape0: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="vectors of one length"):
-        gaps("sp", [GroupSums(np.zeros(shape1), np.zeros(shape0), 2, 2)])
+def test_sums_must_be_vectors_of_one_length() -> None:
+    for shape1, shape0 in (((2,), (3,)), ((2, 1), (2, 1))):
+        with pytest.raises(ValueError, match="vectors of one length"):
+            gaps("sp", [GroupSums(np.zeros(shape1), np.zeros(shape0), 2, 2)])
 
 
 def test_a_metric_gets_as_many_parts_as_it_has() -> None:

@@ -54,18 +54,18 @@ class Scales:
         return getattr(self._noise, name)
 
 
-@pytest.mark.parametrize(("metric", "n"), [("sp", 80), ("eo", 40)])
-def test_a_question_is_about_groups_of_the_minimum_in_its_own_stratum(metric: str, n: int) -> None:
-    asked = question(metric)
-    assert asked.sensitivities().overall == pytest.approx(1 / (LEAST + 1) + 1 / (n - LEAST))
-    assert asked.smooth(0.1) == sensitivities(metric, records().counts(metric), 0.1, minimum_group=LEAST).smooth
+def test_a_question_is_about_groups_of_the_minimum_in_its_own_stratum() -> None:
+    for metric, n in (("sp", 80), ("eo", 40)):
+        asked = question(metric)
+        assert asked.sensitivities().overall == pytest.approx(1 / (LEAST + 1) + 1 / (n - LEAST))
+        assert asked.smooth(0.1) == sensitivities(metric, records().counts(metric), 0.1, minimum_group=LEAST).smooth
 
 
-@pytest.mark.parametrize("least", [8, 20])
-def test_records_of_smaller_groups_are_refused(least: int) -> None:
-    records(("sp",), 8)
-    with pytest.raises(RecordsError, match="a group is too small"):
-        records(("sp", "eo"), least)
+def test_records_of_smaller_groups_are_refused() -> None:
+    for least in (8, 20):
+        records(("sp",), 8)
+        with pytest.raises(RecordsError, match="a group is too small"):
+            records(("sp", "eo"), least)
 
 
 def test_records_of_which_nobody_could_be_in_the_other_group_are_refused() -> None:
@@ -75,26 +75,26 @@ def test_records_of_which_nobody_could_be_in_the_other_group_are_refused() -> No
     assert Records(np.zeros(16, np.uint8), protected, ("sp",), 7).minimum_group == 7
 
 
-@pytest.mark.parametrize("name", ["sparse-vector", "laplace"])
-def test_noise_is_less_by_as_much_as_the_sensitivity(name: str) -> None:
-    scales = []
-    for least in (1, LEAST):
-        noise = Scales(1)
-        MECHANISMS[name].release(question(least=least), NO_FACTS, 1.0, 0.0, noise)
-        scales.append([scale for scale in noise.scales if scale])
-    asked = "abs_sp" if name == "sparse-vector" else "sp"
-    ratio = global_sensitivity(asked, 80, minimum_group=LEAST) / global_sensitivity(asked, 80)
-    assert np.array(scales[1]) / np.array(scales[0]) == pytest.approx(ratio, rel=1e-5)
+def test_noise_is_less_by_as_much_as_the_sensitivity() -> None:
+    for name in ("sparse-vector", "laplace"):
+        scales = []
+        for least in (1, LEAST):
+            noise = Scales(1)
+            MECHANISMS[name].release(question(least=least), NO_FACTS, 1.0, 0.0, noise)
+            scales.append([scale for scale in noise.scales if scale])
+        asked = "abs_sp" if name == "sparse-vector" else "sp"
+        ratio = global_sensitivity(asked, 80, minimum_group=LEAST) / global_sensitivity(asked, 80)
+        assert np.array(scales[1]) / np.array(scales[0]) == pytest.approx(ratio, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["cauchy", "conceal"])
-def test_cauchy_noise_has_the_scale_of_its_law(name: str) -> None:
-    # At n = 80 and m = 3 a minimum of 5 has another smoothness than one of 1, too little to be seen in answers.
-    noise = Scales(5)
-    MECHANISMS[name].release(question(), NO_FACTS, 1.0, 0.0, noise)
-    law = MECHANISM_LAWS[name].error(Batch("sp", 2 * N0, 2 * N1, 3, 1.0, shares=Shares(minimum_group=LEAST)))
-    assert law is not None
-    assert noise.scales == [pytest.approx(law.scale, rel=1e-6)]
+def test_cauchy_noise_has_the_scale_of_its_law() -> None:
+    for name in ("cauchy", "conceal"):
+        # At n = 80 and m = 3 a minimum of 5 has another smoothness than one of 1, too little to be seen in answers.
+        noise = Scales(5)
+        MECHANISMS[name].release(question(), NO_FACTS, 1.0, 0.0, noise)
+        law = MECHANISM_LAWS[name].error(Batch("sp", 2 * N0, 2 * N1, 3, 1.0, shares=Shares(minimum_group=LEAST)))
+        assert law is not None
+        assert noise.scales == [pytest.approx(law.scale, rel=1e-6)]
 
 
 def test_truncated_noise_is_that_of_the_sensitivity() -> None:
@@ -131,14 +131,14 @@ def test_a_proposal_of_no_more_than_the_minimum_needs_no_test() -> None:
         assert not np.isnan(values).any()
 
 
-@pytest.mark.parametrize("name", ["counts", "counts-gaussian", "cube", "low-rank", "cells"])
+@pytest.mark.parametrize("name", ["counts-gaussian", "cube", "cells"])
 def test_group_sizes_are_read_within_what_is_public(name: str) -> None:
     # At N0 = g half of what noise makes of it is smaller.
     delta = 1e-6 if name == "counts-gaussian" else 0.0
     half = np.repeat([0, 1], [20, 60]).astype(np.uint8)
     who = Records(np.zeros(80, np.uint8), half, ("sp",), 20)
     rows = np.stack([half == 1, np.arange(80) == 0]).astype(np.float64)
-    for seed in range(20):
+    for seed in range(10):
         noise = Seeded(np.random.default_rng(seed))
         released = MECHANISMS[name].release(Question("sp", rows, who), NO_FACTS, 0.05, delta, noise)
         # A model that accepts one person has a gap of a 20th at most.

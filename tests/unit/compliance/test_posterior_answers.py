@@ -64,7 +64,7 @@ def held(
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_max", "eodds_sum", "ppv", "di"])
+@pytest.mark.parametrize("metric", ["sp", "eodds_max", "di"])
 def test_at_least_19_of_20_gaps_lie_in_their_intervals(metric: str) -> None:
     shares, halves = zip(
         *(
@@ -134,6 +134,7 @@ def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> 
     assert held_of(question, 0.5)[0] < 0.5
 
 
+@pytest.mark.check
 def test_gaps_of_few_may_be_much_larger_than_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 15 among 200, whom decisions tell apart: N0 is off by a half, and gaps are in proportion to 1 / N0.
 
@@ -150,6 +151,7 @@ def test_gaps_of_few_may_be_much_larger_than_answered(monkeypatch: pytest.Monkey
     assert held_of(question, 0.5, 400)[0] < 0.89
 
 
+@pytest.mark.check
 def test_a_gap_that_nobody_expected_is_not_answered_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the others alone one in twenty has a high score: a gap of .05, where chance alone makes one of .01."""
     groups, records = people_of(200)
@@ -176,6 +178,7 @@ def test_gaps_that_leave_no_room_lie_in_their_intervals() -> None:
     assert held >= 0.85
 
 
+@pytest.mark.check
 def test_noise_that_is_mostly_0_is_counted_as_what_it_is() -> None:
     """At epsilon 4 the noise on a count is 0 in 96% of cases, and that on N0 from six cells in 80%; 1 is not rare.
 

@@ -49,20 +49,19 @@ def hockey_stick(p, other_p, shift, scale, epsilon):
     return failing + p * below[0] - math.exp(epsilon) * other_p * below[1]
 
 
-@pytest.mark.parametrize("metric", ["sp", "abs_sp"])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-2), (2.0, 1e-5), (8.0, 1e-6), (1.0, 0.3)])
-def test_all_neighbouring_counts_are_within_epsilon_and_delta(metric, epsilon, delta):
-    worst = 0.0
-    for n in (3, 4, 7, 10, 25, 60):
-        labels = np.zeros(n, np.uint8)
-        scale = MECHANISM.law(metric, labels, 1, epsilon).scale
-        for n0 in range(1, n - 1):
-            ends = (n0, n - n0), (n0 + 1, n - n0 - 1)
-            # What a flip between these two can do is no more than either one's local sensitivity.
-            shift = min(local_sensitivity(metric, *counts) for counts in ends)
-            p, q = (pass_probability(MECHANISM, min(counts), n, epsilon, delta) for counts in ends)
-            worst = max(worst, hockey_stick(p, q, shift, scale, epsilon), hockey_stick(q, p, shift, scale, epsilon))
-    assert 0 < worst <= delta * (1 + 1e-9)
+def test_all_neighbouring_counts_are_within_epsilon_and_delta():
+    for epsilon, delta, metric in ((0.5, 1e-2, "sp"), (8.0, 1e-6, "abs_sp"), (1.0, 0.3, "sp")):
+        worst = 0.0
+        for n in (3, 4, 7, 10, 25, 60):
+            labels = np.zeros(n, np.uint8)
+            scale = MECHANISM.law(metric, labels, 1, epsilon).scale
+            for n0 in range(1, n - 1):
+                ends = (n0, n - n0), (n0 + 1, n - n0 - 1)
+                # What a flip between these two can do is no more than either one's local sensitivity.
+                shift = min(local_sensitivity(metric, *counts) for counts in ends)
+                p, q = (pass_probability(MECHANISM, min(counts), n, epsilon, delta) for counts in ends)
+                worst = max(worst, hockey_stick(p, q, shift, scale, epsilon), hockey_stick(q, p, shift, scale, epsilon))
+        assert 0 < worst <= delta * (1 + 1e-9)
 
 
 def test_a_test_without_noise_on_the_distance_would_not_be():
@@ -71,17 +70,17 @@ def test_a_test_without_noise_on_the_distance_would_not_be():
 
 
 # At the last two float64 rounds a quotient down that is above a whole number.
-@pytest.mark.parametrize(
-    ("epsilon", "delta"),
-    [
-        *((0.1, 1e-6), (1.0, 1e-5), (3.0, 0.4), (1000.0, 1e-9), (1e-3, 1e-12)),
-        *((0.2, 0.08905869359514752), (0.35, 0.017199862202751652)),
-    ],
-)
-def test_the_passing_distance_is_the_least_that_delta_allows(epsilon, delta):
-    q, t = math.exp(-epsilon * MECHANISM.test_share), MECHANISM.passing_distance(epsilon, delta)
-    assert q**t / (1 + q) <= delta * (1 + 1e-12)
-    assert t == 1 or q ** (t - 1) / (1 + q) > delta * (1 - 1e-9)
+PASSING = [
+    *((0.1, 1e-6), (1.0, 1e-5), (3.0, 0.4), (1000.0, 1e-9), (1e-3, 1e-12)),
+    *((0.2, 0.08905869359514752), (0.35, 0.017199862202751652)),
+]
+
+
+def test_the_passing_distance_is_the_least_that_delta_allows():
+    for epsilon, delta in PASSING:
+        q, t = math.exp(-epsilon * MECHANISM.test_share), MECHANISM.passing_distance(epsilon, delta)
+        assert q**t / (1 + q) <= delta * (1 + 1e-12)
+        assert t == 1 or q ** (t - 1) / (1 + q) > delta * (1 - 1e-9)
 
 
 def test_the_distance_is_the_number_of_flips_until_the_bound_fails():
@@ -99,9 +98,8 @@ def test_the_distance_is_the_number_of_flips_until_the_bound_fails():
             assert mechanism.distance(min(n0, n - n0), n) == expected
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(5)), System()])
-@pytest.mark.parametrize("metric", ["sp", "eo", "eodds_max"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("noise", "metric"), [(Seeded(np.random.default_rng(5)), "sp"), (System(), "eodds_max")])
 def test_it_passes_as_often_as_stated_and_fails_as_a_whole(noise, metric):
     # A binomial count at 6 standard errors: a false alarm has probability 2e-9.
     epsilon, delta, runs = 2.0, 0.05, 1_500
@@ -133,7 +131,7 @@ def test_what_passes_has_the_noise_of_the_law():
     assert kstest(draws.ravel(), laplace(scale=scale).cdf).pvalue > 1e-7
 
 
-@pytest.mark.parametrize("metric", ["sp", "eo", "eodds_sum"])
+@pytest.mark.parametrize("metric", ["sp", "eodds_sum"])
 def test_the_noise_on_the_distance_and_on_the_answers_share_epsilon(metric):
     epsilon, asked, spy = 2.0, audit(20, 24, metric, models=5), Spy(Seeded(np.random.default_rng(1)))
     MECHANISM.release(asked, {}, epsilon, 0.05, spy)

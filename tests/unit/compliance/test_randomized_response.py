@@ -17,7 +17,6 @@ from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, Rando
 from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.metric import METRICS
 from fairwall.laws.response import COPIES_MAX, combined, noisy_sums, response_loss, turning_probability
 
 MECHANISM = RandomizedResponse()
@@ -31,15 +30,15 @@ def audit(n, seed=0, metrics=("sp",)):
     return Question(metrics[0], (generator.random((3, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
 
 
-@pytest.mark.parametrize("epsilon", [1e-12, 0.1, 1.0, 5.0, 33.3, 40.0, 99.7, 700.0, 745.0, 2000.0])
-def test_one_persons_odds_are_at_most_exp_epsilon_in_exact_arithmetic(epsilon):
-    p = Fraction(turning_probability(epsilon))
-    odds = (1 - p) / p
-    assert odds >= 1
-    # Also of the decimal that epsilon was written as, which is what is charged.
-    with localcontext(prec=400):
-        assert p >= Fraction(1, 2) or (Decimal(odds.numerator) / odds.denominator).ln() <= Decimal(repr(epsilon))
-    assert math.log(odds.numerator) - math.log(odds.denominator) >= min(epsilon, 744) * (1 - 1e-9) - 1e-14
+def test_one_persons_odds_are_at_most_exp_epsilon_in_exact_arithmetic():
+    for epsilon in (1e-12, 0.1, 1.0, 5.0, 33.3, 40.0, 99.7, 700.0, 745.0, 2000.0):
+        p = Fraction(turning_probability(epsilon))
+        odds = (1 - p) / p
+        assert odds >= 1
+        # Also of the decimal that epsilon was written as, which is what is charged.
+        with localcontext(prec=400):
+            assert p >= Fraction(1, 2) or (Decimal(odds.numerator) / odds.denominator).ln() <= Decimal(repr(epsilon))
+        assert math.log(odds.numerator) - math.log(odds.denominator) >= min(epsilon, 744) * (1 - 1e-9) - 1e-14
 
 
 def test_every_release_of_every_small_world_costs_at_most_epsilon():
@@ -129,21 +128,23 @@ def test_copies_cost_exactly_their_sum():
     assert (ledger.standing("loans").spent, ledger.standing("loans").remaining) == (2.2, 0.0)
 
 
-@pytest.mark.parametrize("epsilons", [(0.5, 0.5), (0.2, 1.5), (1.0, 4.0), (0.1, 0.4, 2.0), (math.inf, 1.0)])
-def test_copies_are_combined_without_bias_and_err_less_than_the_best_one(epsilons):
-    # Every outcome with its exact probability.
-    chances = [turning_probability(epsilon) for epsilon in epsilons]
-    outcomes = np.array(list(itertools.product((0.0, 1.0), repeat=len(epsilons)))).T
-    noisy, probability = combined(outcomes, chances)
-    estimates = (noisy - probability) / (1 - 2 * probability)
-    for attribute in (0, 1):
-        weights = np.prod([np.where(row == attribute, 1 - p, p) for row, p in zip(outcomes, chances, strict=True)], 0)
-        assert weights @ estimates == pytest.approx(attribute, abs=1e-12)
-        variance = weights @ (estimates - attribute) ** 2
-        alone = [p * (1 - p) / (1 - 2 * p) ** 2 for p in chances]
-        inverse = 0.0 if min(alone) == 0 else 1 / sum(1 / one for one in alone)
-        assert variance <= inverse * (1 + 1e-9)  # the best weighted mean of the copies' estimates
-        assert variance < min(alone) or min(alone) == 0
+def test_copies_are_combined_without_bias_and_err_less_than_the_best_one():
+    for epsilons in ((0.5, 0.5), (0.2, 1.5), (1.0, 4.0), (0.1, 0.4, 2.0), (math.inf, 1.0)):
+        # Every outcome with its exact probability.
+        chances = [turning_probability(epsilon) for epsilon in epsilons]
+        outcomes = np.array(list(itertools.product((0.0, 1.0), repeat=len(epsilons)))).T
+        noisy, probability = combined(outcomes, chances)
+        estimates = (noisy - probability) / (1 - 2 * probability)
+        for attribute in (0, 1):
+            weights = np.prod(
+                [np.where(row == attribute, 1 - p, p) for row, p in zip(outcomes, chances, strict=True)], 0
+            )
+            assert weights @ estimates == pytest.approx(attribute, abs=1e-12)
+            variance = weights @ (estimates - attribute) ** 2
+            alone = [p * (1 - p) / (1 - 2 * p) ** 2 for p in chances]
+            inverse = 0.0 if min(alone) == 0 else 1 / sum(1 / one for one in alone)
+            assert variance <= inverse * (1 + 1e-9)  # the best weighted mean of the copies' estimates
+            assert variance < min(alone) or min(alone) == 0
 
 
 def test_more_copies_than_are_gone_through_are_combined_from_the_best():
@@ -189,21 +190,20 @@ def test_sums_are_unbiased_with_the_variance_stated():
 
 
 # The intervals of a sum of gaps take long.
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
-    "metric", [pytest.param(each, marks=pytest.mark.check if each == "eodds_sum" else ()) for each in METRICS]
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("metric", ["sp", "ppv", "eodds_max", "di"])
 def test_every_metric_is_answered_in_its_range_and_exactly_without_a_limit(metric):
     asked = audit(60, metrics=(metric,))
     exact = MECHANISM.release(asked, {}, math.inf, 0.0, System()).values
     np.testing.assert_allclose(exact, asked.gaps(), atol=2**-44)
     low, high = metric_range(metric)
-    for seed, epsilon in itertools.product(range(20), (1e-20, 0.1, 1.0)):
+    for seed, epsilon in itertools.product(range(8), (1e-20, 0.1, 1.0)):
         values = MECHANISM.release(asked, {}, epsilon, 0.0, Seeded(np.random.default_rng(seed))).values
         assert ((values >= low) & (values <= high)).all()
         np.testing.assert_array_equal(values, np.rint(values * 2.0**44) / 2.0**44)
 
 
+@pytest.mark.check
 def test_the_error_falls_with_the_number_of_people():
     errors = []
     for n in (1_000, 16_000):
@@ -218,7 +218,7 @@ def test_the_error_falls_with_the_number_of_people():
     assert errors[1] < 0.03
 
 
-@pytest.mark.parametrize("p", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("p", [0.0, 0.4])
 def test_what_is_predicted_of_noisy_sums_has_the_moments_of_turning_people_over(p):
     n0, n1, mean0, mean1, variance, draws = 30, 70, 0.2, 0.6, 0.05, 200_000
     means = np.full(draws, mean0), np.full(draws, mean1)

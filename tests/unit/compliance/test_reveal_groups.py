@@ -59,31 +59,30 @@ def limit_of(least: int) -> Limit:
 
 @pytest.mark.parametrize(
     ("least", "epsilon"),
-    [(20, 3.0), *(pytest.param(*each, marks=pytest.mark.check) for each in [(100, 3.0), (40, 3.0), (20, 1.0)])],
+    [(20, 3.0), *(pytest.param(*each, marks=pytest.mark.check) for each in [(100, 3.0), (20, 1.0)])],
 )
 def test_a_small_group_is_given_away_no_more_than_the_policy_allows(least: int, epsilon: float) -> None:
     # Without a limit 40 strata of 50 people give away 62.7% (5% of the people), 67.1% (2%) and 77.8% (1%) at epsilon 3.
-    found, error = named_right(least, epsilon, limit_of(least), trials=60)
+    found, error = named_right(least, epsilon, limit_of(least), trials=15)
     # False alarms: one in ten million.
     assert found < 0.6 + 5.2 * error
 
 
 def test_without_a_limit_it_is() -> None:
     """The broken twin: the same tables, and no limit to what they give away."""
-    found, error = named_right(20, 3.0, NO_LIMIT, trials=30)
+    found, error = named_right(20, 3.0, NO_LIMIT, trials=10)
     assert found > 0.6 + 5.2 * error
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("groups", [2, 5])
-@pytest.mark.parametrize("least", [20, 100])
+@pytest.mark.parametrize(("least", "groups"), [(20, 2), (100, 5)])
 def test_one_model_s_table_is_coarser_where_its_strata_tell_too_much(least: int, groups: int) -> None:
     """A table of four strata of few people: noise of a smaller epsilon, which the answer tells."""
     rng, n, epsilon, found = np.random.default_rng(5), 10 * least // 4, 3.0, []
     labels, decided = np.arange(n) % 2, (np.arange(n) // 2 % 2).astype(np.float64)
     header = asked(epsilon, wire.MEASURE_TRUE_POSITIVE_RATE, wire.MEASURE_FALSE_POSITIVE_RATE)
     limit = Limit(0.56, limit_of(least // 4).shares)
-    for _ in range(400):
+    for _ in range(200):
         codes = np.where(rng.permutation(n) < least // 4, 0, rng.integers(1, groups, n))
         grouped = Grouped(people(codes, groups).attributes, codes[np.newaxis].astype(np.uint8), labels.astype(np.uint8))
         (table,) = released(grouped, header, decided[np.newaxis], Seeded(rng), limit).tables

@@ -35,9 +35,10 @@ def question(n: int, models: int, *, alike: bool = True) -> Question:
     return Question("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("n", "models"), [(1000, 25), (300, 5), (1000, 1)])
-@pytest.mark.parametrize("epsilon", [0.40, 0.41, 1.0, 5.0, 20.0])
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("n", "models", "epsilon"), [(300, 5, 1.0), (1000, 25, 0.41), (1000, 1, 5.0), (1000, 25, 20.0)]
+)
 def test_what_is_chosen_stays_within_the_limit(n: int, models: int, epsilon: float) -> None:
     name = choose("sp", n, models, epsilon, limit=LIMIT).removesuffix(SHRUNK)
     assert revealed(name, "sp", n, models, epsilon) <= 0.6
@@ -47,17 +48,15 @@ def test_what_is_chosen_stays_within_the_limit(n: int, models: int, epsilon: flo
     assert revealed(chosen.name, "sp", n, models, epsilon) <= 0.6
 
 
-@pytest.mark.parametrize(("limit", "epsilon", "within"), [(0.6, 0.405, True), (0.6, 0.406, False), (1.0, 5.0, True)])
-def test_randomised_response_is_chosen_only_where_it_promises_as_much(
-    monkeypatch: pytest.MonkeyPatch, limit: float, epsilon: float, within: bool
-) -> None:
+def test_randomised_response_is_chosen_only_where_it_promises_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
     from fairwall.laws import standings as table
 
     rows = table.standings("sp", 1000, 25, 5.0)
     assert rows[0].name == "randomized-response"
     # At small epsilons it is never best: as if it were.
     monkeypatch.setattr(table, "standings", lambda *_: rows)
-    assert (choose("sp", 1000, 25, epsilon, limit=Limit(limit)) == "randomized-response") == within
+    for limit, epsilon, within in ((0.6, 0.405, True), (0.6, 0.406, False), (1.0, 5.0, True)):
+        assert (choose("sp", 1000, 25, epsilon, limit=Limit(limit)) == "randomized-response") == within
 
 
 def test_without_a_limit_all_is_as_it_was() -> None:
@@ -182,27 +181,22 @@ def limit_of(least: int) -> Limit:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    ("name", "least", "epsilon"),
-    [
-        ("cells", 30, 2.0),
-        ("recommended", 30, 1.0),
-        *(pytest.param(*each, marks=pytest.mark.check) for each in [("cells", 150, 1.0), ("cells", 30, 1.0)]),
-        *(pytest.param(*each, marks=pytest.mark.check) for each in [("cells", 20, 5.0), ("recommended", 150, 1.0)]),
-    ],
+    ("name", "least", "epsilon"), [("cells", 30, 2.0), ("cells", 20, 5.0), ("recommended", 150, 1.0)]
 )
 def test_the_smallest_group_that_a_policy_allows_keeps_to_its_limit(name: str, least: int, epsilon: float) -> None:
     """Of 3,000 people 30 were named at 65% (epsilon 1) and 70% (2), and 20 at 78% (5), where 150 were reckoned with."""
     limit = limit_of(least)
     mechanism = limited(MECHANISMS[name], limit)
     assert exposure(mechanism, "sp", 3000, 40, epsilon, 0.0, limit.shares) <= 0.6
-    found, error = asked_one_by_one(mechanism, 3000, least, epsilon, 60 if least < 150 else 20)
+    found, error = asked_one_by_one(mechanism, 3000, least, epsilon, 15 if least < 150 else 10)
     # False alarms: one in ten million.
     assert found < 0.6 + 5.2 * error
 
 
+@pytest.mark.check
 def test_a_limit_that_is_reckoned_for_larger_groups_is_found_out() -> None:
     """The broken twin: cells that are few enough for 150 people, and 30."""
-    found, error = asked_one_by_one(limited(MECHANISMS["cells"], limit_of(150)), 3000, 30, 2.0, 8)
+    found, error = asked_one_by_one(limited(MECHANISMS["cells"], limit_of(150)), 3000, 30, 2.0, 5)
     assert found > 0.6 + 5.2 * error
 
 
@@ -231,6 +225,7 @@ def test_people_of_a_label_that_no_metric_looks_at_alone_may_be_of_any_group() -
     assert min(cells["sp", "eo", "fpr"]) > 1
 
 
+@pytest.mark.check
 def test_the_smallest_group_is_given_away_most() -> None:
     """Whatever a policy allows beyond its minimum: figures are told of the minimum."""
     for name in ("counts", "cube", "cells", "laplace", "cauchy", "gaussian"):

@@ -111,7 +111,6 @@ RENAMED = [f"person {i}" for i in np.random.default_rng(9).permutation(PEOPLE)]
 WHITE, BLACK, SEX = ("race", "White"), ("race", "Black"), ("sex", "m")
 SAME: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, str], str, str]] = {
     "one race, then another": (lambda t: t, BLACK, "", ""),
-    "race, then sex": (lambda t: t, SEX, "", ""),
     "by ids": (lambda t: t, SEX, BY_ID, BY_ID),
     "one person": (lambda t: pd.concat([t[:1], table(1)]), SEX, BY_ID, BY_ID),
     "ids in another type": (
@@ -123,9 +122,7 @@ SAME: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, str], s
     "ids of one alone": (lambda t: t, BLACK, BY_ID, ""),
     "ids of another kind": (lambda t: t.assign(id="n" + t["id"].astype(str)), SEX, BY_ID, BY_ID),
     "shuffled": (lambda t: t.sample(frac=1, random_state=1), BLACK, "", ""),
-    "columns in another order": (lambda t: t[list(t)[::-1]], SEX, "", ""),
     "columns renamed": (lambda t: t.rename(columns={"income": "x", "age": "y", "id": "z"}), SEX, "", ""),
-    "a column left out": (lambda t: t.drop(columns="id"), SEX, "", ""),
     "several left out": (lambda t: t.drop(columns=["id", "age", "race"]), SEX, "", ""),
     "only coarse columns": (lambda t: t[["race", "sex", "repaid"]], SEX, "", ""),
     "columns added": (lambda t: t.assign(a=np.arange(PEOPLE) % 7, b=np.arange(PEOPLE) % 5), SEX, "", ""),
@@ -142,7 +139,6 @@ SAME: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, str], s
         "",
         "",
     ),
-    "ids renamed": (lambda t: t.assign(id=RENAMED), SEX, BY_ID, BY_ID),
     "ids renamed and shuffled": (
         lambda t: t.assign(id=RENAMED).sample(frac=1, random_state=4),
         BLACK,
@@ -151,24 +147,19 @@ SAME: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, str], s
     ),
     "ids renamed, of two thirds": (lambda t: t.assign(id=RENAMED)[: PEOPLE * 2 // 3], SEX, BY_ID, BY_ID),
     "ids left out": (lambda t: t.drop(columns="id"), WHITE, BY_ID, ""),
-    "the other column left out": (lambda t: t.drop(columns="race"), SEX, "", ""),
     "in a file of many others": (lambda t: pd.concat([table(1, 3000), t], ignore_index=True), SEX, "", ""),
 }
 
 
-FIRST = ("one race, then another", "one person", "shuffled", "only coarse columns", "most of them")
+FIRST = ("one race, then another", "one person", "only coarse columns")
 
 
 @pytest.mark.parametrize(
     ("way", "name"),
     [
         *((way, "again") for way in FIRST),
-        *(
-            pytest.param(way, name, marks=pytest.mark.check)
-            for way in SAME
-            for name in ("again", "parquet")
-            if way not in FIRST or name == "parquet"
-        ),
+        *(pytest.param(way, "again", marks=pytest.mark.check) for way in SAME if way not in FIRST),
+        *(pytest.param(way, "parquet", marks=pytest.mark.check) for way in ("by ids", "shuffled")),
     ],
 )
 def test_the_same_people_have_one_budget(place: Place, way: str, name: str) -> None:
@@ -184,7 +175,7 @@ def test_the_same_people_have_one_budget(place: Place, way: str, name: str) -> N
     assert place.forget().serve("loans", table(), *WHITE, first).start() == ""
 
 
-@pytest.mark.parametrize("way", ["one race, then another", "one person", "shuffled", "most of them"])
+@pytest.mark.parametrize("way", ["most of them"])
 def test_who_does_not_compare_what_is_public_serves_them_twice(
     place: Place, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +210,7 @@ OTHERS: dict[str, tuple[pd.DataFrame, pd.DataFrame, str]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", OTHERS)
 def test_other_people_are_served_beside_them(place: Place, way: str) -> None:
     one, other, ids = OTHERS[way]
@@ -228,9 +220,9 @@ def test_other_people_are_served_beside_them(place: Place, way: str) -> None:
 @pytest.mark.check
 @pytest.mark.parametrize("columns", [["race", "sex", "repaid", "income", "age"], ["race", "repaid", "age"]])
 def test_samples_that_share_few_people_are_others(tmp_path: Path, columns: list[str]) -> None:
-    """200 pairs of one population, of unequal sizes, that have up to 10% of the smaller one's people in common."""
+    """60 pairs of one population, of unequal sizes, that have up to 10% of the smaller one's people in common."""
     population, draw, found = table(7, 40_000), np.random.default_rng(8), []
-    for _ in range(200):
+    for _ in range(60):
         sizes = draw.integers(200, 3000, 2)
         common = int(draw.uniform(0, 0.1) * sizes.min())
         people = draw.permutation(len(population))[: sizes.sum() - common]

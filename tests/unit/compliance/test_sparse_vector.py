@@ -89,8 +89,7 @@ def test_no_outcome_in_any_small_world_costs_more_than_epsilon(positives):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("positives", "epsilon"), [(1, 0.5), (3, 2.0), (2, 10.0)])
-@pytest.mark.parametrize("part", [1.0, 0.6])
+@pytest.mark.parametrize(("positives", "epsilon", "part"), [(3, 2.0, 1.0), (2, 10.0, 0.6)])
 def test_the_loss_in_closed_form_is_reached_by_large_batches(positives, epsilon, part):
     # Noes to gaps that fall, then yeses to gaps that rise; all by a part of the sensitivity.
     law, noes = sparse_vector(0.1, 0.5, positives, epsilon), 4_000
@@ -102,7 +101,7 @@ def test_the_loss_in_closed_form_is_reached_by_large_batches(positives, epsilon,
     assert math.isclose(abs(math.log(p / q)), closed, rel_tol=1e-3)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("twin", [RothNotes, LeeClifton, Stoddard, Chen])
 def test_the_broken_twins_cost_more_than_epsilon_where_the_sound_one_does_not(twin):
     half = 200
@@ -125,35 +124,6 @@ def test_the_broken_twins_cost_more_than_epsilon_where_the_sound_one_does_not(tw
 
     assert 0.9 * EPSILON < worst(SparseVectorMechanism) <= EPSILON * (1 + 1e-9)
     assert worst(twin) > 1.3 * EPSILON
-
-
-def lower_bound(mechanism, half, runs):
-    """Bound epsilon from below by the event that more yeses come where gaps rise than where they fall.
-
-    Clopper and Pearson, each of the two at an error rate of 0.5e-7: above the true epsilon once in 1e7 seeds.
-    """
-    from scipy.stats import beta
-
-    counts = []
-    for asked in worst_neighbours(half):
-        noise = Seeded(np.random.default_rng(1))
-        hits = 0
-        for _ in range(runs):
-            yeses = mechanism.release(asked, {}, EPSILON, 0.0, noise).values == 1
-            hits += int(yeses[half:].sum() > yeses[:half].sum())
-        counts.append(hits)
-    least, most = max(counts), min(counts)
-    low = beta.ppf(0.5e-7, least, runs - least + 1)
-    high = beta.ppf(1 - 0.5e-7, most + 1, runs - most)
-    return math.log(low / high)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("twin", [LeeClifton, Stoddard, Chen])
-def test_three_twins_are_caught_by_their_answers_alone(twin):
-    # The threshold is half of the largest gap, so that both halves of the batch lie on either side of it.
-    assert lower_bound(SparseVectorMechanism(1 / 3, 400), 200, 1_000) <= EPSILON
-    assert lower_bound(twin(1 / 3, 400), 200, 1_000) > EPSILON
 
 
 @pytest.mark.check
@@ -193,10 +163,10 @@ def test_a_metric_without_limit_is_refused():
         SparseVectorMechanism().release(question([0, 0, 1], [[1, 1, 1]], "di"), {}, 1.0, 0.0, System())
 
 
-@pytest.mark.parametrize("bad", [{"positives": 0}, {"threshold": math.nan}])
-def test_parameters_out_of_range_are_refused(bad):
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        SparseVectorMechanism(**bad)
+def test_parameters_out_of_range_are_refused():
+    for bad in ({"positives": 0}, {"threshold": math.nan}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            SparseVectorMechanism(**bad)
 
 
 def test_the_price_is_epsilon():
@@ -216,7 +186,7 @@ def test_a_gap_at_the_threshold_is_a_yes_without_noise():
         assert mechanism.release(asked, {}, math.inf, 0.0, System()).values.tolist() == answers
 
 
-@pytest.mark.parametrize("positives", [0, -1])
-def test_a_law_without_a_yes_is_refused(positives):
-    with pytest.raises(ValueError, match="positives must be at least 1"):
-        sparse_vector(0.1, 0.5, positives, EPSILON)
+def test_a_law_without_a_yes_is_refused():
+    for positives in (0, -1):
+        with pytest.raises(ValueError, match="positives must be at least 1"):
+            sparse_vector(0.1, 0.5, positives, EPSILON)
