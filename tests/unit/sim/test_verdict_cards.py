@@ -370,6 +370,7 @@ def _colours(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["demo", "conceal-attacked", "targeted"])
+@pytest.mark.usefixtures("rendered")
 def test_a_mechanism_has_one_colour_in_all_figures_and_on_its_cards(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = _colours(monkeypatch)
     sweep, lines = _reveal(name, 2)
@@ -387,6 +388,7 @@ def test_a_mechanism_has_one_colour_in_all_figures_and_on_its_cards(name: str, m
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["inference", "groups", "release", "training", "rates", "disclosure"])
+@pytest.mark.usefixtures("rendered")
 def test_what_a_card_is_about_has_its_colour_in_the_figures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = _colours(monkeypatch)
     page = _page(RUNS[name](6))
