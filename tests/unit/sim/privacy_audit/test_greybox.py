@@ -78,6 +78,7 @@ def test_the_line_is_named_that_is_wrong(name, kind):
     assert fault.source == code[line - first].strip()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ["sound", "response", "response_by_numbers", "counts", "largest", "Class"])
 def test_nothing_is_wrong_with_what_is_sound(name):
     mechanism = load(f"{OWN}:{'sound' if name == 'sound' else f'Sound{name}' if name == 'Class' else f'sound_{name}'}")
@@ -97,6 +98,7 @@ def test_none_of_their_siblings_is(name):
     assert not found(name).faults
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["abs-half", "conceal-printed", "counts-free-size", "group-one-count"])
 def test_what_draws_cost_is_the_exact_loss(name):
     """From both sides: the worst of the neighbours that are tried loses just this."""
@@ -146,7 +148,7 @@ def test_no_mechanism_is_accused(name):
     assert found(name).faults == ()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_nor_is_it_whatever_is_asked(name):
     asked = zip(OFTEN, (1, 3, 3, 1), (0.2, 1.0, 5.0, 5.0), strict=True)
@@ -156,6 +158,7 @@ def test_nor_is_it_whatever_is_asked(name):
             assert faults(MECHANISMS[name], some, epsilon, delta_of(name)) == ()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "queries", "epsilon"), [("group-counts", 1, 5.0), ("group-rows", 3, 0.2)])
 def test_nor_are_counts_by_group(name, queries, epsilon):
     subject, setting = prepare(name, epsilon=epsilon, queries=queries)
