@@ -29,6 +29,7 @@ MODULE = re.compile(r"`((?:sim|compliance|developer|adversary|fairwall)(?:\.\w+)
 NAME_IN_FILE = re.compile(r"`(\w+(?:\.\w+)*)`\s(?:in\s|\()(`[\w./]+\.(?:py|proto)`(?:\sand\sin\s`[\w./]+\.py`)?)")
 
 
+@cache
 def _is_file(path: str) -> bool:
     places = [ROOT, ROOT / "proto", ROOT / "tests" / "mutants"]
     return any(any(place.glob(text)) for place in places for text in (path.rstrip("/"), f"{path}.py"))
@@ -49,6 +50,7 @@ def _names(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
+@cache
 def _is_module(dotted: str) -> bool:
     """Whether there is a module of that name, or a module with a definition of that name."""
     place = ROOT / "proto" if dotted.startswith("fairwall.") else ROOT
@@ -62,6 +64,7 @@ def _is_module(dotted: str) -> bool:
     return True
 
 
+@cache
 def _is_key(dotted: str) -> bool:
     section, _, key = dotted.partition(".")
     kinds = [game.scenario.model_fields.get(section) for game in GAMES.values()]
@@ -69,6 +72,7 @@ def _is_key(dotted: str) -> bool:
     return any(key in (field, about.alias) for field, about in fields)
 
 
+@cache
 def _is_service(dotted: str) -> bool:
     return f"fairwall.{dotted}" in {service.full_name for service in SERVICES}
 

@@ -71,6 +71,7 @@ def test_no_attack_finds_what_is_not_there(attack: Attack) -> None:
     assert abs(np.mean(guesses[bits == 1]) - np.mean(guesses[bits == 0])) < 5.5 * np.sqrt(2 * 0.25 / 500)
 
 
+@pytest.mark.few(3)
 def test_a_guess_is_a_function_of_the_victim_s_own_answers(attack: Attack) -> None:
     known = evidence()
     _, answers = victims(known, 5)

@@ -63,13 +63,6 @@ def test_bits_that_end_with_the_data_are_found_and_those_that_lack_one_are_not()
     assert known in [hit.column for hit in Search([known])(whole + shifted)]
 
 
-def test_the_blocks_of_a_large_message_overlap() -> None:
-    known = column(100, 30)
-    edge = byte_search._BLOCK_BYTES
-    data = within(laid(known.values, 8), edge - 400, edge + 1000)
-    assert [hit.at for hit in Search([known])(data, (8,))] == [edge - 400]
-
-
 def test_a_column_of_forty_bits_or_a_little_more_is_found_anywhere() -> None:
     for known in [
         column(44, 22),

@@ -82,7 +82,7 @@ PLAYED = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PLAYED)
 def test_what_a_case_charges_is_what_its_batches_cost(name: str) -> None:
     mechanism, costs = PLAYED[name]

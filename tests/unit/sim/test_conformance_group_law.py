@@ -53,9 +53,9 @@ def of_ball(ball: Ball, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("ball", BALLS[:3])
 def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
-    rows, sizes = of_ball(ball, ball_noise(Seeded(RNG), ball, 300))
+    rows, sizes = of_ball(ball, ball_noise(Seeded(RNG), ball, 150))
     law.require_noise_everywhere(2 * rows.reshape(-1, ball.groups + 1) - 1)
-    law.require_noise_everywhere(2 * rows.reshape(300, -1) - 1)
+    law.require_noise_everywhere(2 * rows.reshape(150, -1) - 1)
     law.require_noise(2 * sizes - 1)
 
 
@@ -66,7 +66,7 @@ def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
 def test_another_ball_is_convicted(ball: Ball, twin: str) -> None:
     match twin:
         case "none":
-            drawn = np.zeros((300, len(ball.reaches), ball.groups))
+            drawn = np.zeros((100, len(ball.reaches), ball.groups))
         case "apart":
             each = [ball_noise(Seeded(RNG), replace(ball, reaches=(reach,)), 900) for reach in ball.reaches]
             drawn = np.concatenate(each, axis=1)

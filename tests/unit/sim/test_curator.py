@@ -68,6 +68,7 @@ def test_of_several_picked_samples_the_nearest_to_all_rows_is_shown() -> None:
     assert distance(min(drawn, key=distance)) < np.median([distance(one) for one in drawn]) / 1.2
 
 
+@pytest.mark.check
 def test_the_nearest_of_several_has_the_gap_that_passes_and_larger_p_values() -> None:
     def shown(strength: int) -> list[dict[str, Any]]:
         cell = cell_of(people=400, cheat="picked", strength=strength, requests=0, sample=60, passes=0.1)

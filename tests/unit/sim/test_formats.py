@@ -112,6 +112,7 @@ def test_lsac_without_one_whole_row_is_refused(tmp_path: Path) -> None:
         load(f"lsac:{write(tmp_path / 'bar.csv', rows)}")
 
 
+@pytest.mark.check
 def test_the_real_bar_passage_study() -> None:
     path = real("bar_pass_prediction.csv.gz")
     table = load(f"lsac:{path}")
@@ -149,6 +150,7 @@ def test_acs_coverage_takes_codes_for_categories_and_men_for_advantaged(tmp_path
     assert "SEX=1" in other.feature_names
 
 
+@pytest.mark.check
 def test_the_real_public_coverage() -> None:
     path = real("db_ACSCoverage.csv.gz")
     table = load(f"acs-coverage:{path}")

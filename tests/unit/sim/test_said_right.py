@@ -43,7 +43,10 @@ def test_pages_and_terminals_of_the_reveal_game_say_it_right(tmp_path: Path) -> 
     trials = test_report._trials(sweep, 5)
     shown = Console(file=io.StringIO(), width=80)
     shown.print(terminal(sweep, trials, summarise(sweep, trials)))
-    page = said(test_report._report(tmp_path / "run", sweep, trials))
+    whole = test_report._report(tmp_path / "run", sweep, trials)
+    test_report.require_whole(whole)
+    assert str(tmp_path) not in whole
+    page = said(whole)
     for text in (page, shown.file.getvalue()):
         assert not OF_PEOPLE.search(text)
         assert not PLAIN_EPSILON.search(text)

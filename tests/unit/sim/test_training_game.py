@@ -291,8 +291,8 @@ def enumerated(canaries: int, guessed: int, right: int, epsilon: float, delta: f
 
 
 def test_the_probability_is_the_theorems_for_every_small_number_of_guesses() -> None:
-    for delta in [0.0, 1e-5, 0.03]:
-        for canaries in range(1, 8):
+    for delta in [0.0, 0.03]:
+        for canaries in range(1, 7):
             for guessed in range(canaries + 1):
                 for right in range(guessed + 1):
                     for epsilon in (0.0, 0.4, 2.0):
@@ -316,7 +316,7 @@ def test_all_guesses_right_refute_what_one_can_compute_by_hand() -> None:
 
 
 def test_what_is_refuted_grows_with_right_guesses_and_falls_with_delta() -> None:
-    found = [[epsilon_refuted(60, 40, right, delta) for right in range(41)] for delta in (0.0, 1e-4, 1e-2)]
+    found = [[epsilon_refuted(60, 40, right, delta) for right in range(0, 41, 4)] for delta in (0.0, 1e-4, 1e-2)]
     assert all(sorted(row) == row for row in found[:2])
     assert all(a >= b for lines in pairwise(found) for a, b in zip(*lines, strict=True))
 

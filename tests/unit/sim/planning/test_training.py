@@ -101,6 +101,7 @@ def test_everybody_is_held_out_once_a_round_and_never_trained_on_then() -> None:
             assert all((parts.held[groups == group][:, here].sum(0) >= 1).all() for group in (0, 1))
 
 
+@pytest.mark.check
 def test_what_is_easy_can_be_trained_and_smaller_numbers_would_do() -> None:
     rows, demands = world(1200), Demands(3.0, 1e-5, 0.15, 0.72)
     plan = make(rows, demands)

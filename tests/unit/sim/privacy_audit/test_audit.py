@@ -54,7 +54,7 @@ def test_every_broken_twin_is_caught_by_its_sessions(twin):
     assert verdict.claimed < verdict.evidence.lower <= (verdict.exact or np.inf)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("name", names("sound sibling"))
 def test_no_sound_sibling_is_accused(name):
     subject, setting = prepare(name)
@@ -65,7 +65,7 @@ def test_no_sound_sibling_is_accused(name):
     assert verdict.evidence.reach > verdict.claimed
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("name", "metric"), [("laplace", "sp"), ("conceal", "eodds_max"), ("laplace", "ppv")])
 def test_no_mechanism_is_accused(name, metric):
     subject, setting = prepare(name, metric=metric)
@@ -152,6 +152,7 @@ def test_more_looks_than_one_are_paid_for():
     assert evidence.sessions == 2 * FIRST * 2**7
 
 
+@pytest.mark.check
 def test_a_tenth_too_little_noise_is_caught_within_150_000_sessions():
     # 24 of 24 seeds were, the slowest after 129,000; at 490a673 it took 655,360.
     subject, setting = prepare("noise-short")

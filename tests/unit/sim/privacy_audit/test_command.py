@@ -42,7 +42,7 @@ def test_json_is_one_object():
 
 
 def test_samples_that_cannot_find_anything_say_so():
-    result = call("sparse-once", "--epsilon", "20", "--samples", "2048")
+    result = call("sparse-once", "--epsilon", "20", "--samples", "2048", "--people", "4")
     assert result.exit_code == 0
     assert "so few samples could not find anything" in result.stdout
 

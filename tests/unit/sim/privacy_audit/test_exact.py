@@ -48,7 +48,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin():
         assert n1 >= 1
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "name",
     [
@@ -109,7 +109,7 @@ def check_recommended(n, queries, epsilon):
     assert found >= 0.99 * epsilon
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("n", "queries"), [(4, 5), (31, 100)])
 def test_what_recommended_chooses_keeps_epsilon_in_a_sample_of_the_universe(n, queries):
     for epsilon in (0.1, 3.0, 10.0):
