@@ -200,14 +200,16 @@ def digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
+
+
 def fill(template: str, **values: object) -> str:
     """Fill one of the templates beside this file in."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
-    return environment.get_template(template).render(**values)
+    return _TEMPLATES.get_template(template).render(**values)

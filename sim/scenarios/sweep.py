@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, get_args, get_origin
 
@@ -380,12 +381,15 @@ def _bind_figures(values: dict[str, Any], key: str, keys: _Keys, own: Sequence[A
     ]
 
 
+_original = cache(toml.read)
+
+
 def _bind_copied(values: dict[str, Any], path: Path, keys: _Keys) -> None:
     """Have figures that a shipped scenario has, too, stand beside what that one plays: a copy may play others."""
     figures = values.get("paper")
     if path in shipped().values() or not isinstance(figures, list):
         return
-    originals = [toml.read(other) for other in shipped().values()]
+    originals = [_original(other) for other in shipped().values()]
     played = [
         {key: _played(original, key, keys) for key in keys.known}
         for original in originals

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PARTIES = ("compliance", "developer", "adversary", "sim", "proto/fairwall")
@@ -26,15 +23,12 @@ def entries(docstring: str) -> Iterator[str]:
             yield line
 
 
-@pytest.mark.parametrize("party", PARTIES)
-def test_every_parameter_is_a_name_and_what_it_is(party: str) -> None:
+def test_every_parameter_is_a_name_and_what_it_is() -> None:
     wrong = []
     for path in PATHS:
-        if path.is_relative_to(ROOT / party):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                    told = entries(ast.get_docstring(node) or "")
-                    wrong += [(path.name, node.name, line) for line in told if not re.match(r"[\w*, ]+ : \S", line)]
+        for docstring in re.findall(r'"""(.*?)"""', path.read_text(encoding="utf-8"), re.DOTALL):
+            if "\n    ----" in docstring:
+                wrong += [(path.name, line) for line in entries(docstring) if not re.match(r"[\w*, ]+ : \S", line)]
     assert wrong == []
 
 

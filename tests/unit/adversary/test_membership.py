@@ -46,7 +46,7 @@ def test_overfitted_models_are_found_out() -> None:
     features = rng.normal(size=(1400, 10))
     # Rows are differently hard: some labels are near certain, some a coin.
     labels = (2 * features[:, 0] + 2 * rng.normal(size=1400) * (features[:, 1] > 0) > 0).astype(np.uint8)
-    recipe = Recipe(layers=(32,), steps=400, batch_size=50, learning_rate=1e-2)
+    recipe = Recipe(layers=(32,), steps=200, batch_size=50, learning_rate=2e-2)
     candidates = np.arange(400)
     inside = [rng.choice(candidates, 200, replace=False) for _ in range(12)]
     outside = [rng.choice(np.arange(400, 1400), 200, replace=False) for _ in range(12)]

@@ -1,11 +1,10 @@
-"""Reports without the rendering of their figures, which is most of what a report takes."""
+"""Reports without their figures' drawings, which are most of what a report takes."""
 
 from __future__ import annotations
 
-from typing import IO, Any
-
 import pytest
-from matplotlib.figure import Figure
+
+from sim.report import drawing
 
 
 @pytest.fixture
@@ -15,10 +14,6 @@ def rendered() -> None:
 
 @pytest.fixture(autouse=True)
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have figures made but not rendered, in tests that do not ask for `rendered`."""
-
-    def savefig(_: Figure, file: IO[str], **__: Any) -> None:
-        file.write("<svg></svg>")
-
+    """Have no figure drawn, in tests that do not ask for `rendered`."""
     if "rendered" not in request.fixturenames:
-        monkeypatch.setattr(Figure, "savefig", savefig)
+        monkeypatch.setattr(drawing, "_svg", lambda *_: "<svg></svg>")

@@ -34,9 +34,9 @@ def misses(splits: int, rates: tuple[float, float], within: float, repetitions: 
     return sum(not each.low <= truth <= each.high for each in found)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("splits", [3, 10])
-@pytest.mark.parametrize("rates", [(0.5, 0.5), (0.1, 0.9), (0.01, 0.99), (0.002, 0.998), (0.0, 1.0), (1.0, 0.0)])
+@pytest.mark.parametrize("rates", [(0.5, 0.5), (0.01, 0.99), (0.0, 1.0)])
 def test_the_interval_misses_no_more_than_it_says_where_splits_are_alike(
     splits: int, rates: tuple[float, float]
 ) -> None:
@@ -44,8 +44,8 @@ def test_the_interval_misses_no_more_than_it_says_where_splits_are_alike(
     assert misses(splits, rates, 0) <= binom.isf(1e-7, 600, 0.05)
 
 
-@pytest.mark.parametrize("within", [0.1, 0.3])
-def test_the_interval_allows_for_victims_that_share_a_split(within: float) -> None:
+def test_the_interval_allows_for_victims_that_share_a_split() -> None:
+    within = 0.3
     assert misses(10, (0.5, 0.5), within) <= binom.isf(1e-7, 600, 0.05)
     # The twin that takes all victims for independent fails the same check.
     rng = np.random.default_rng(5)
@@ -58,9 +58,8 @@ def test_the_interval_allows_for_victims_that_share_a_split(within: float) -> No
     assert alone > binom.isf(1e-7, 600, 0.05)
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize(("n0", "n1"), [(5, 5), (10, 10), (7, 13), (30, 30), (24, 36)])
-@pytest.mark.parametrize("level", [0.05, 0.001])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("n0", "n1", "level"), [(5, 5, 0.05), (7, 13, 0.001), (10, 10, 0.05), (24, 36, 0.05)])
 def test_the_interval_for_independent_victims_holds_for_every_pair_of_rates(n0: int, n1: int, level: float) -> None:
     """Exactly: every outcome, weighed by its probability."""
     outcomes = np.array(list(itertools.product(range(n0 + 1), range(n1 + 1))))
@@ -90,12 +89,12 @@ def test_who_is_always_wrong_knows_everything() -> None:
     assert wrong.accuracy.mean == 0
 
 
-@pytest.mark.parametrize("guess", [0, 1])
-def test_a_guess_that_is_always_the_same_knows_nothing(guess: int) -> None:
-    bits, split = np.tile([0, 1, 1], 60), np.repeat(np.arange(10), 18)
-    found = measure(bits, np.full(180, guess), split)
-    assert found.advantage.mean == found.advantage.low == 0
-    assert found.difference.low < 0 < found.difference.high
+def test_a_guess_that_is_always_the_same_knows_nothing() -> None:
+    for guess in [0, 1]:
+        bits, split = np.tile([0, 1, 1], 60), np.repeat(np.arange(10), 18)
+        found = measure(bits, np.full(180, guess), split)
+        assert found.advantage.mean == found.advantage.low == 0
+        assert found.difference.low < 0 < found.difference.high
 
 
 def test_one_split_says_nothing_about_others() -> None:

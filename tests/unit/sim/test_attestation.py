@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -149,6 +149,9 @@ def small(places: Places) -> bytes:
     return signed(least, TINY, signer)
 
 
+Pairs = dict[str, tuple[bytes, bytes]]
+
+
 def is_refused(page: Path, authority: Path) -> bool:
     try:
         check(page, authority=authority)
@@ -200,6 +203,7 @@ def test_each_byte_of_the_page_counts(tmp_path: Path, places: Places, small: byt
         assert is_refused(page, places.authority)
 
 
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_real_page_is_refused_after_any_edit(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, real: tuple[bytes, bytes], places: Places
@@ -290,12 +294,11 @@ OTHER_WORDS = {
 }
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("how", OTHER_WORDS)
-def test_a_statement_is_written_in_one_way(tmp_path: Path, places: Places, small: bytes, how: str) -> None:
-    edited = OTHER_WORDS[how](small)
-    assert edited != small == rewritten(small, lambda _: None)
-    assert is_refused(put(tmp_path, TINY, edited), places.authority)
+def test_a_statement_is_written_in_one_way(tmp_path: Path, places: Places, small: bytes) -> None:
+    for how, edit in OTHER_WORDS.items():
+        edited = edit(small)
+        assert edited != small == rewritten(small, lambda _: None), how
+        assert is_refused(put(tmp_path, TINY, edited), places.authority), how
 
 
 def test_a_huge_page_is_refused(tmp_path: Path, places: Places, small: bytes) -> None:
@@ -304,10 +307,10 @@ def test_a_huge_page_is_refused(tmp_path: Path, places: Places, small: bytes) ->
         check(page, authority=places.authority)
 
 
-def forgeries(account: dict[str, Any], places: Places) -> dict[str, tuple[bytes, bytes]]:
+@pytest.fixture(scope="module")
+def forgeries(account: dict[str, Any], places: Places, real: tuple[bytes, bytes]) -> Pairs:
     """Pairs that no reader of deployment loans may believe; each would be good if one check were missing."""
-    page = render(account)
-    good = signed(account, page, places.signer())
+    page, good = real
     better = page.replace(b"0.25", b"0.02")
     assert better != page
     stranger = places.signer(deployment="cards")
@@ -345,26 +348,22 @@ def forgeries(account: dict[str, Any], places: Places) -> dict[str, tuple[bytes,
     }
 
 
-def believed(tmp_path: Path, pairs: dict[str, tuple[bytes, bytes]], authority: Path) -> set[str]:
+def believed(tmp_path: Path, pairs: Pairs, authority: Path) -> set[str]:
     return {name for name, pair in pairs.items() if not is_refused(put(tmp_path, *pair), authority)}
 
 
-def test_no_forgery_is_believed(tmp_path: Path, account: dict[str, Any], places: Places) -> None:
-    assert believed(tmp_path, forgeries(account, places), places.authority) == set()
-
-
-def test_nothing_is_read_of_what_a_developer_signed(tmp_path: Path, account: dict[str, Any], places: Places) -> None:
-    page = put(tmp_path, *forgeries(account, places)["a developer's, of no form"])
+def test_no_forgery_is_believed(tmp_path: Path, forgeries: Pairs, places: Places) -> None:
+    assert believed(tmp_path, forgeries, places.authority) == set()
+    page = put(tmp_path, *forgeries["a developer's, of no form"])
     with pytest.raises(EnvelopeError, match="is fairwall://loans/developer/alice's, and not compliance's"):
         check(page, authority=places.authority)
 
 
 def test_a_twin_that_does_not_look_at_the_page_is_found_out(
-    tmp_path: Path, account: dict[str, Any], places: Places, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, forgeries: Pairs, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs = forgeries(account, places)
     monkeypatch.setattr(checking, "_check_is_signed", lambda *_: None)
-    assert believed(tmp_path, pairs, places.authority) == {
+    assert believed(tmp_path, forgeries, places.authority) == {
         "another page",
         "another statement's page",
         "another page's statement",
@@ -372,11 +371,10 @@ def test_a_twin_that_does_not_look_at_the_page_is_found_out(
 
 
 def test_a_twin_that_trusts_the_key_in_the_file_is_found_out(
-    tmp_path: Path, account: dict[str, Any], places: Places, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, forgeries: Pairs, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs = forgeries(account, places)
     monkeypatch.setattr(envelope, "_issued", lambda *_: True)
-    assert believed(tmp_path, pairs, places.authority) == {"another deployment's"}
+    assert believed(tmp_path, forgeries, places.authority) == {"another deployment's"}
 
 
 def pairs_of_loans(account: dict[str, Any], places: Places) -> tuple[bytes, bytes]:
@@ -502,7 +500,7 @@ def test_the_page_has_the_headings_the_numbers_and_no_markup_of_others(real: tup
     assert "<script" not in page
 
 
-def test_the_page_says_what_groups_noise_has_counted_on(places: Places, rendered: None) -> None:
+def test_the_page_says_what_groups_noise_has_counted_on(places: Places) -> None:
     ledger = Ledger()
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0))
     ledger.allocate("loans", "alice", 2.0)
@@ -536,16 +534,17 @@ def in_short(page: bytes) -> str:
     return text_of(page).partition("In short")[2].partition("Unit of privacy")[0]
 
 
-@pytest.mark.parametrize(
-    ("requests", "said"),
-    [(0, ""), (1, "1 request for counts by group was answered."), (3, "3 requests for counts by group were answered.")],
-)
-def test_the_page_counts_what_was_bought_besides_questions(account: dict[str, Any], requests: int, said: str) -> None:
-    short = in_short(render(account | {"byGroup": [bought(number) for number in range(requests)]}))
-    assert "2 questions about 3 models from 2 developers were answered." in short
-    assert "1 release of sanitised attributes was answered." in short
-    assert said in short
-    assert ("counts by group" in short) == bool(requests)
+def test_the_page_counts_what_was_bought_besides_questions(account: dict[str, Any]) -> None:
+    for requests, said in (
+        (0, ""),
+        (1, "1 request for counts by group was answered."),
+        (3, "3 requests for counts by group were answered."),
+    ):
+        short = in_short(render(account | {"byGroup": [bought(number) for number in range(requests)]}))
+        assert "2 questions about 3 models from 2 developers were answered." in short
+        assert "1 release of sanitised attributes was answered." in short
+        assert said in short
+        assert ("counts by group" in short) == bool(requests)
 
 
 @pytest.mark.parametrize("key", [False, True])
@@ -623,9 +622,10 @@ def test_what_is_left_follows_budgets_and_charges(account: dict[str, Any], rende
 def test_a_legend_has_any_name(account: dict[str, Any], rendered: None) -> None:
     """Matplotlib reads dollars as a formula, and leaves out what begins with "_"."""
     text = json.dumps(account).replace("alice", r"$\\frac{$").replace("bob", "_\N{SNOWMAN}<b>")
-    page = render(json.loads(text)).decode()
-    assert r"$\frac{$</text>" in page
-    assert "_?&lt;b&gt;</text>" in page
+    drawn = figures.left(json.loads(text), "loans", [r"$\frac{$", "_\N{SNOWMAN}<b>"])
+    assert drawn is not None
+    assert r"$\frac{$</text>" in drawn.svg
+    assert "_?&lt;b&gt;</text>" in drawn.svg
 
 
 def test_a_formula_stays_a_text_in_a_spreadsheet() -> None:
@@ -685,9 +685,9 @@ def test_records_of_other_kinds_are_named(found: Inspection, places: Places) -> 
     assert b"carol" not in render(account)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("rule", Rule)
-@pytest.mark.parametrize("lost", [Loss(0.5), Loss(0.5, 1e-7), Loss(math.inf)])
+@pytest.mark.parametrize("lost", [Loss(0.5, 1e-7), Loss(math.inf)])
 def test_what_was_lost_is_told_and_counts_under_every_rule(places: Places, rule: Rule, lost: Loss) -> None:
     ledger = Ledger()
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0, 1e-6, rule))
@@ -777,7 +777,6 @@ def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path, account: dic
     [
         (1, (), "without a threshold (--threshold), without rows told by ids (--rows), without another epsilon than"),
         (2, ("--threshold", "0.1"), "with a threshold (--threshold), without rows told by ids (--rows)"),
-        (2, ("--rows", "00"), "without a threshold (--threshold), with rows told by ids (--rows)"),
         (2, ("--epsilon", "1"), "with another epsilon than was charged (--epsilon)"),
         (3, (), "none has so many models (3)"),
     ],

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
@@ -92,14 +91,13 @@ WELL = {
 }
 
 
-@pytest.mark.parametrize("name", WELL)
-def test_what_an_honest_compliance_charges_is_well(name: str) -> None:
-    assert found(trial(*WELL[name])) == []
+def test_what_an_honest_compliance_charges_is_well() -> None:
+    for name in WELL:
+        assert found(trial(*WELL[name])) == []
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "batches", "text"),
-    [
+def test_a_charge_other_than_the_price_is_named() -> None:
+    for mechanism, batches, text in [
         ("laplace", [Sold(5, 1, 2, 4)], " of metric-0: epsilon is 4.0, recomputed 5.0"),
         (BOUGHT, [Sold(5, 1, 2, 0)], " of metric-0: epsilon is 0.0, recomputed 5.0"),
         (BOUGHT, [Sold(5, 1, 2, 5), Sold(6, 3, 4, 0)], " of metric-1: epsilon is 0.0, recomputed 6.0"),
@@ -121,10 +119,8 @@ def test_what_an_honest_compliance_charges_is_well(name: str) -> None:
         ("laplace", [Sold(5, 3, 4, 5), Sold(5, 1, 2, 5)], " metric-1 after one that was asked later"),
         # Not after the last one alone.
         ("laplace", [Sold(5, 4, 9, 5), Sold(5, 2, 9, 5), Sold(5, 1, 3, 5)], " metric-2 after one that was asked later"),
-    ],
-)
-def test_a_charge_other_than_the_price_is_named(mechanism: str, batches: Sequence[Sold], text: str) -> None:
-    assert text in found(trial(mechanism, batches))
+    ]:
+        assert text in found(trial(mechanism, batches))
 
 
 def test_what_all_charges_come_to_is_compared() -> None:

@@ -30,29 +30,28 @@ def within(data: bytes, start: int, size: int) -> bytes:
     return noise[:start] + data + noise[start + len(data) :]
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("stride", WIDE)
-@pytest.mark.parametrize("before", [1, 50, 99, "all"])
-def test_a_column_that_lies_across_two_blocks_is_found(
-    monkeypatch: pytest.MonkeyPatch, stride: int, before: int | str
-) -> None:
+def test_a_column_that_lies_across_two_blocks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many of its people lie before the edge."""
-    monkeypatch.setattr(byte_search, "_BLOCK_BYTES", BLOCK)
-    known = column(100, 30)
-    data = laid(known.values, stride)
-    start = BLOCK - (1 + stride * (before - 1) if isinstance(before, int) else len(data))
-    found = Search([known])(within(data, start, 3 * BLOCK))
-    assert (start, f"one value every {stride} bytes, in the order of the rows") in {(hit.at, hit.how) for hit in found}
+    for stride in WIDE:
+        for before in [1, 99, "all"]:
+            monkeypatch.setattr(byte_search, "_BLOCK_BYTES", BLOCK)
+            known = column(100, 30)
+            data = laid(known.values, stride)
+            start = BLOCK - (1 + stride * (before - 1) if isinstance(before, int) else len(data))
+            found = Search([known])(within(data, start, 3 * BLOCK))
+            assert (start, f"one value every {stride} bytes, in the order of the rows") in {
+                (hit.at, hit.how) for hit in found
+            }
 
 
-@pytest.mark.parametrize("shift", range(8))
-def test_bits_that_lie_across_two_blocks_are_found(monkeypatch: pytest.MonkeyPatch, shift: int) -> None:
-    monkeypatch.setattr(byte_search, "_BLOCK_BYTES", BLOCK)
-    known = column(200, 60)
-    data = np.packbits(np.concatenate((np.zeros(shift, np.uint8), known.values))).tobytes()
-    for start in (BLOCK - 1, BLOCK - len(data) // 2, BLOCK - len(data) + 1):
-        found = Search([known])(within(data, start, 2 * BLOCK))
-        assert [(hit.column, hit.at) for hit in found if hit.how.startswith("bits, first")] == [(known, start)]
+def test_bits_that_lie_across_two_blocks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shift in range(8):
+        monkeypatch.setattr(byte_search, "_BLOCK_BYTES", BLOCK)
+        known = column(200, 60)
+        data = np.packbits(np.concatenate((np.zeros(shift, np.uint8), known.values))).tobytes()
+        for start in (BLOCK - 1, BLOCK - len(data) // 2, BLOCK - len(data) + 1):
+            found = Search([known])(within(data, start, 2 * BLOCK))
+            assert [(hit.column, hit.at) for hit in found if hit.how.startswith("bits, first")] == [(known, start)]
 
 
 def test_bits_that_end_with_the_data_are_found_and_those_that_lack_one_are_not() -> None:
@@ -64,27 +63,26 @@ def test_bits_that_end_with_the_data_are_found_and_those_that_lack_one_are_not()
     assert known in [hit.column for hit in Search([known])(whole + shifted)]
 
 
-def test_the_blocks_of_a_large_message_overlap() -> None:
-    known = column(100, 30)
-    edge = byte_search._BLOCK_BYTES
-    data = within(laid(known.values, 8), edge - 400, edge + 1000)
-    assert [hit.at for hit in Search([known])(data, (8,))] == [edge - 400]
-
-
-@pytest.mark.few(6)
-@pytest.mark.parametrize(
-    "known",
-    [column(44, 22), column(50, 20), column(64, 24), column(100, 9), column(100, 15), column(400, 6), column(5000, 4)],
-    ids=lambda known: known.name,
-)
-@pytest.mark.parametrize("seed", range(3))
-def test_a_column_of_forty_bits_or_a_little_more_is_found_anywhere(known: Column, seed: int) -> None:
-    known = column(len(known.values), int(known.values.sum()), seed)
-    assert ANYWHERE_BITS <= known.bits < 60
-    for data in (laid(known.values, 1), laid(known.values, 8), laid(1 - known.values, 5), laid(known.values[::-1], 3)):
-        assert {hit.column for hit in Search([known])(within(data, 333, len(data) + 1000))} == {known}
-    packed = np.packbits(known.values).tobytes()
-    assert {hit.column for hit in Search([known])(within(packed, 333, len(packed) + 1000))} == {known}
+def test_a_column_of_forty_bits_or_a_little_more_is_found_anywhere() -> None:
+    for known in [
+        column(44, 22),
+        column(50, 20),
+        column(64, 24),
+        column(100, 9),
+        column(100, 15),
+        column(400, 6),
+        column(5000, 4),
+    ]:
+        assert ANYWHERE_BITS <= known.bits < 60
+        for data in (
+            laid(known.values, 1),
+            laid(known.values, 8),
+            laid(1 - known.values, 5),
+            laid(known.values[::-1], 3),
+        ):
+            assert {hit.column for hit in Search([known])(within(data, 333, len(data) + 1000))} == {known}
+        packed = np.packbits(known.values).tobytes()
+        assert {hit.column for hit in Search([known])(within(packed, 333, len(packed) + 1000))} == {known}
 
 
 def test_below_that_only_what_is_the_column_alone_is_compared() -> None:
@@ -98,10 +96,9 @@ def test_below_that_only_what_is_the_column_alone_is_compared() -> None:
         assert not Search([known])(data + b"\x07")
 
 
-@pytest.mark.parametrize("stride", [1, 3, 8])
-def test_a_part_of_a_column_is_not_the_column(stride: int) -> None:
+def test_a_part_of_a_column_is_not_the_column() -> None:
     """Wherever it breaks off, also where what tells it begins before the end and ends behind."""
-    known = column(100, 30)
+    known, stride = column(100, 30), 3
     data = laid(known.values, stride)
     for size in range(len(data)):
         assert not Search([known])(data[:size], (stride,))

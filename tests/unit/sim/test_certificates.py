@@ -62,19 +62,19 @@ def test_nothing_is_overwritten_and_a_refusal_writes_nothing(tmp_path: Path) -> 
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.pem")} == before
 
 
-@pytest.mark.parametrize("name", ["", "Alice", "a/b", "a.b", "-a", "a-", "a" * 64, "a\n"])
-def test_a_name_that_cannot_stand_in_a_certificate_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(CertificatesError, match="a name must be"):
-        minted(tmp_path, name)
-    with pytest.raises(CertificatesError, match="a name must be"):
-        write(tmp_path, name, ("alice",), 1)
-    assert not list(tmp_path.iterdir())
+def test_a_name_that_cannot_stand_in_a_certificate_is_refused(tmp_path: Path) -> None:
+    for name in ["", "Alice", "a/b", "a.b", "-a", "a-", "a" * 64, "a\n"]:
+        with pytest.raises(CertificatesError, match="a name must be"):
+            minted(tmp_path, name)
+        with pytest.raises(CertificatesError, match="a name must be"):
+            write(tmp_path, name, ("alice",), 1)
+        assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("developers", [(), ("alice", "alice")])
-def test_every_developer_is_named_once(tmp_path: Path, developers: tuple[str, ...]) -> None:
-    with pytest.raises(CertificatesError, match="--developer"):
-        write(tmp_path, "loans", developers, 1)
+def test_every_developer_is_named_once(tmp_path: Path) -> None:
+    for developers in [(), ("alice", "alice")]:
+        with pytest.raises(CertificatesError, match="--developer"):
+            write(tmp_path, "loans", developers, 1)
 
 
 def test_certificates_hold_as_long_as_asked(tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_certificates_hold_as_long_as_asked(tmp_path: Path) -> None:
         assert timedelta(days=9) < left <= timedelta(days=10)
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_key_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_key_that_others_can_use_is_refused(tmp_path: Path) -> None:
     folder = minted(tmp_path)[1]
-    (folder / "key.pem").chmod(mode)
-    with pytest.raises(CredentialsError, match=r"key\.pem: others than its owner can use it; chmod 600 it"):
-        load(folder)
+    for mode in (0o640, 0o604, 0o660):
+        (folder / "key.pem").chmod(mode)
+        with pytest.raises(CredentialsError, match=r"key\.pem: others than its owner can use it; chmod 600 it"):
+            load(folder)
 
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
@@ -237,16 +237,16 @@ BAD: dict[str, tuple[Callable[[Path, Authority], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_what_cannot_be_done_is_refused_in_one_line_and_changes_nothing(tmp_path: Path, what: str) -> None:
-    minted(tmp_path)
-    act, why = BAD[what]
-    before = issued(tmp_path)
-    with pytest.raises((CertificatesError, RevokedError), match=why) as caught:
-        act(tmp_path, authority(tmp_path))
-    assert "\n" not in str(caught.value)
-    if not what.startswith(("a duplicate of", "another authority's", "no list", "a record")):
-        assert issued(tmp_path) == before
+def test_what_cannot_be_done_is_refused_in_one_line_and_changes_nothing(tmp_path: Path) -> None:
+    for number, (what, (act, why)) in enumerate(BAD.items()):
+        folder = tmp_path / str(number)
+        minted(folder)
+        before = issued(folder)
+        with pytest.raises((CertificatesError, RevokedError), match=why) as caught:
+            act(folder, authority(folder))
+        assert "\n" not in str(caught.value), what
+        if not what.startswith(("a duplicate of", "another authority's", "no list", "a record")):
+            assert issued(folder) == before, what
 
 
 # An authority of the user's own -----------------------------------------------------------------------------------
@@ -301,24 +301,20 @@ def test_an_authority_of_the_user_s_own_will_do(
         renew(place, "alice", 365, own)
 
 
-@pytest.mark.parametrize(
-    ("spoiled", "why"),
-    [
+def test_an_authority_that_cannot_sign_is_refused(tmp_path: Path) -> None:
+    for spoiled, why in [
         ({"ca": False}, r"ca\.pem: not the certificate of an authority"),
         ({"begins": timedelta(hours=1)}, r"ca\.pem: holds only from .* on; is this machine's clock right\?"),
         ({"ends": -timedelta(hours=1)}, r"ca\.pem: expired at 20.*: make new certificates for all"),
         ({"password": b"secret"}, r"ca-key\.pem: not a private key in PEM, or under a password"),
         ({"key": ed25519.Ed25519PrivateKey.generate()}, r"ca-key\.pem: must be an EC or an RSA key"),
-    ],
-)
-def test_an_authority_that_cannot_sign_is_refused(tmp_path: Path, spoiled: dict[str, Any], why: str) -> None:
-    with pytest.raises(CertificatesError, match=why):
-        authority_of(*own_authority(tmp_path, **{"key": EC, **spoiled}))
+    ]:
+        with pytest.raises(CertificatesError, match=why):
+            authority_of(*own_authority(tmp_path, **{"key": EC, **spoiled}))
 
 
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
+def test_files_that_are_no_authority_are_refused(tmp_path: Path) -> None:
+    for spoil, why in [
         (lambda folder: (folder / "ca-key.pem").chmod(0o640), r"ca-key\.pem: others than its owner"),
         (lambda folder: (folder / "ca-key.pem").unlink(), r"ca-key\.pem: cannot be read: No such file"),
         (lambda folder: (folder / "ca-key.pem").write_text("no key"), r"ca-key\.pem: not a private key in PEM"),
@@ -327,13 +323,11 @@ def test_an_authority_that_cannot_sign_is_refused(tmp_path: Path, spoiled: dict[
             lambda folder: (folder / "ca.pem").write_text(mint("run")["referee"].authority),
             r"ca-key\.pem: not the private key of .*ca\.pem",
         ),
-    ],
-)
-def test_files_that_are_no_authority_are_refused(tmp_path: Path, spoil: Callable[[Path], object], why: str) -> None:
-    paths = own_authority(tmp_path, EC)
-    spoil(tmp_path)
-    with pytest.raises(CertificatesError, match=why):
-        authority_of(*paths)
+    ]:
+        paths = own_authority(tmp_path, EC)
+        spoil(tmp_path)
+        with pytest.raises(CertificatesError, match=why):
+            authority_of(*paths)
 
 
 def test_a_certificate_that_does_not_hold_yet_is_refused_by_name(

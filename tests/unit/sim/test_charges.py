@@ -82,10 +82,8 @@ PLAYED = {
 }
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name.endswith("a limit") else ()) for name in PLAYED]
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", PLAYED)
 def test_what_a_case_charges_is_what_its_batches_cost(name: str) -> None:
     mechanism, costs = PLAYED[name]
     batches = settled(case_of(mechanism), ASKED)
@@ -98,6 +96,7 @@ def test_what_a_case_charges_is_what_its_batches_cost(name: str) -> None:
     assert told(anybody, [(batch, batch.epsilon) for batch, _ in batches]) == costs
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["randomized-response", "cells", "recommended"])
 def test_of_two_batches_at_once_both_may_be_charged(name: str) -> None:
     case = case_of(MECHANISMS[name])

@@ -55,8 +55,8 @@ def test_a_server_has_time_to_end_after_its_wrapper(tmp_path: Path) -> None:
     assert (tmp_path / "done").read_text() == "done\n"
 
 
-@pytest.mark.parametrize("text", ["", "nowhere {policy}", "sh -c 'open", "/"])
-def test_a_command_that_cannot_be_started_is_one_line(text: str) -> None:
-    with pytest.raises(ConformanceError) as refused:
-        command.start(text, {}, stderr=subprocess.DEVNULL)
-    assert str(refused.value).startswith("--start: ")
+def test_a_command_that_cannot_be_started_is_one_line() -> None:
+    for text in ["", "nowhere {policy}", "sh -c 'open", "/"]:
+        with pytest.raises(ConformanceError) as refused:
+            command.start(text, {}, stderr=subprocess.DEVNULL)
+        assert str(refused.value).startswith("--start: ")

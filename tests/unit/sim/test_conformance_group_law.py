@@ -19,19 +19,19 @@ RNG = np.random.default_rng(3)
 
 
 # A false alarm has a probability of at most 1e-10 each.
-@pytest.mark.few(3)
-@pytest.mark.parametrize(("rate", "groups"), [(1e-4, 8), (0.03, 2), (0.3, 6), (2.0, 8), (9.0, 3)])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("rate", "groups"), [(1e-4, 8), (0.03, 2), (0.3, 6), (9.0, 3)])
 def test_noise_of_its_law_becomes_uniform(rate: float, groups: int) -> None:
     uniform = group_law.uniform(balanced(RNG, rate, 1500, groups).astype(np.float64), rate)
     assert uniform.shape == (1500, groups - 1)
     law.require_noise_everywhere(2 * uniform - 1)
 
 
-@pytest.mark.parametrize(("rate", "groups"), [(1e-4, 8), (0.3, 6), (1.0, 3)])
-def test_half_of_the_noise_and_none_are_convicted(rate: float, groups: int) -> None:
-    for noise in (balanced(RNG, 2 * rate, 400, groups), np.zeros((400, groups))):
-        with pytest.raises(Violation):
-            law.require_noise(2 * group_law.uniform(noise.astype(np.float64), rate).ravel() - 1)
+def test_half_of_the_noise_and_none_are_convicted() -> None:
+    for rate, groups in [(1e-4, 8), (0.3, 6)]:
+        for noise in (balanced(RNG, 2 * rate, 400, groups), np.zeros((400, groups))):
+            with pytest.raises(Violation):
+                law.require_noise(2 * group_law.uniform(noise.astype(np.float64), rate).ravel() - 1)
 
 
 def test_the_same_noise_twice_is_convicted() -> None:
@@ -51,21 +51,22 @@ def of_ball(ball: Ball, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("ball", BALLS)
+@pytest.mark.parametrize("ball", BALLS[:3])
 def test_noise_of_a_ball_becomes_uniform(ball: Ball) -> None:
-    rows, sizes = of_ball(ball, ball_noise(Seeded(RNG), ball, 300))
+    rows, sizes = of_ball(ball, ball_noise(Seeded(RNG), ball, 150))
     law.require_noise_everywhere(2 * rows.reshape(-1, ball.groups + 1) - 1)
-    law.require_noise_everywhere(2 * rows.reshape(300, -1) - 1)
+    law.require_noise_everywhere(2 * rows.reshape(150, -1) - 1)
     law.require_noise(2 * sizes - 1)
 
 
-@pytest.mark.parametrize("ball", BALLS[:3])
-@pytest.mark.parametrize("twin", ["none", "half", "twice", "apart"])
 @pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("ball", "twin"), [(BALLS[0], "none"), (BALLS[0], "half"), (BALLS[1], "twice"), (BALLS[1], "apart")]
+)
 def test_another_ball_is_convicted(ball: Ball, twin: str) -> None:
     match twin:
         case "none":
-            drawn = np.zeros((900, len(ball.reaches), ball.groups))
+            drawn = np.zeros((100, len(ball.reaches), ball.groups))
         case "apart":
             each = [ball_noise(Seeded(RNG), replace(ball, reaches=(reach,)), 900) for reach in ball.reaches]
             drawn = np.concatenate(each, axis=1)

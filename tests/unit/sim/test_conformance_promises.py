@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from fairwall import toml
 from sim.conformance import cases
 
@@ -48,9 +46,9 @@ def unlike(sections: dict[str, dict[str, object]], found: dict[str, list[str]]) 
     return wrong
 
 
-@pytest.mark.parametrize("page", ["protocol.md", "serving.md", "groups.md", "release.md", "operating.md"])
-def test_every_sentence_has_a_check_or_a_reason(page: str) -> None:
-    assert unlike(PAGES[page], sentences((ROOT / "docs" / page).read_text())) == []
+def test_every_sentence_has_a_check_or_a_reason() -> None:
+    for page in ["protocol.md", "serving.md", "groups.md", "release.md", "operating.md"]:
+        assert unlike(PAGES[page], sentences((ROOT / "docs" / page).read_text())) == []
 
 
 def test_a_new_sentence_and_one_that_is_gone_are_noticed() -> None:

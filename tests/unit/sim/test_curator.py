@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,30 +19,36 @@ from tests.curator import cell_of, played
 CHEATS = ("best", "quiet", "dropped", "relabelled")
 
 
-@pytest.mark.parametrize("there", [(30, 10, 40, 60), (9, 21, 12, 30), (50, 3, 20, 80)])
-@pytest.mark.parametrize("passes", [0.0, 0.1, 0.25])
-def test_the_picked_sample_is_the_nearest_that_passes(there: Sequence[int], passes: float) -> None:
-    out0, in0, out1, in1 = there
-    rows, n0 = 20, round(20 * (out0 + in0) / sum(there))
-    n1 = rows - n0
+def test_the_picked_sample_is_the_nearest_that_passes() -> None:
+    for there in [(30, 10, 40, 60), (9, 21, 12, 30), (50, 3, 20, 80)]:
+        for passes in [0.0, 0.1, 0.25]:
+            out0, in0, out1, in1 = there
+            rows, n0 = 20, round(20 * (out0 + in0) / sum(there))
+            n1 = rows - n0
 
-    def apart(x: int, n: int, rate: float) -> float:
-        return sum(count * math.log(count / (n * part)) for count, part in ((x, rate), (n - x, 1 - rate)) if count)
+            def apart(x: int, n: int, rate: float) -> float:
+                return sum(
+                    count * math.log(count / (n * part)) for count, part in ((x, rate), (n - x, 1 - rate)) if count
+                )
 
-    best = min(
-        apart(x0, n0, in0 / (in0 + out0)) + apart(x1, n1, in1 / (in1 + out1))
-        for x0 in range(n0 + 1)
-        for x1 in range(n1 + 1)
-        if x1 / n1 - x0 / n0 <= passes + 1e-12 and x0 <= in0 and n0 - x0 <= out0 and x1 <= in1 and n1 - x1 <= out1
-    )
-    found = cells(np.array(there), rows, passes)
-    assert found.sum() == rows
-    assert found[3] / n1 - found[1] / n0 <= passes + 1e-12
-    assert apart(int(found[1]), n0, in0 / (in0 + out0)) + apart(int(found[3]), n1, in1 / (in1 + out1)) == (
-        pytest.approx(best)
-    )
-    with pytest.raises(ValueError, match="no sample of so many rows passes"):
-        cells(np.array([40, 0, 0, 60]), rows, passes)
+            best = min(
+                apart(x0, n0, in0 / (in0 + out0)) + apart(x1, n1, in1 / (in1 + out1))
+                for x0 in range(n0 + 1)
+                for x1 in range(n1 + 1)
+                if x1 / n1 - x0 / n0 <= passes + 1e-12
+                and x0 <= in0
+                and n0 - x0 <= out0
+                and x1 <= in1
+                and n1 - x1 <= out1
+            )
+            found = cells(np.array(there), rows, passes)
+            assert found.sum() == rows
+            assert found[3] / n1 - found[1] / n0 <= passes + 1e-12
+            assert apart(int(found[1]), n0, in0 / (in0 + out0)) + apart(int(found[3]), n1, in1 / (in1 + out1)) == (
+                pytest.approx(best)
+            )
+            with pytest.raises(ValueError, match="no sample of so many rows passes"):
+                cells(np.array([40, 0, 0, 60]), rows, passes)
 
 
 def test_of_several_picked_samples_the_nearest_to_all_rows_is_shown() -> None:
@@ -63,6 +68,7 @@ def test_of_several_picked_samples_the_nearest_to_all_rows_is_shown() -> None:
     assert distance(min(drawn, key=distance)) < np.median([distance(one) for one in drawn]) / 1.2
 
 
+@pytest.mark.check
 def test_the_nearest_of_several_has_the_gap_that_passes_and_larger_p_values() -> None:
     def shown(strength: int) -> list[dict[str, Any]]:
         cell = cell_of(people=400, cheat="picked", strength=strength, requests=0, sample=60, passes=0.1)
@@ -107,25 +113,24 @@ def test_attributes_that_were_wrong_before_are_not_found() -> None:
     assert any(line["missed"] for line in lines)
 
 
-@pytest.mark.parametrize("what", ["attributes", "seed", "salt_key", "length"])
-def test_whoever_opens_something_else_is_accused(what: str) -> None:
-    one = played(cell_of(defence="commitment", requests=4, openings=1), 0)
-    opening = one.outcome.opening
-    flipped = opening.attributes.copy()
-    flipped[0] ^= 1
-    other = {
-        "attributes": {"attributes": flipped},
-        "length": {"attributes": opening.attributes[1:]},
-        "seed": {"seed": bytes(32)},
-        "salt_key": {"salt_key": bytes(32)},
-    }[what]
-    assert not judge(one.deal, one.outcome.answered, one.outcome.commitment, opening).accused
-    assert judge(one.deal, one.outcome.answered, one.outcome.commitment, replace(opening, **other)).accused
+def test_whoever_opens_something_else_is_accused() -> None:
+    for what in ["attributes", "seed", "salt_key", "length"]:
+        one = played(cell_of(defence="commitment", requests=4, openings=1), 0)
+        opening = one.outcome.opening
+        flipped = opening.attributes.copy()
+        flipped[0] ^= 1
+        other = {
+            "attributes": {"attributes": flipped},
+            "length": {"attributes": opening.attributes[1:]},
+            "seed": {"seed": bytes(32)},
+            "salt_key": {"salt_key": bytes(32)},
+        }[what]
+        assert not judge(one.deal, one.outcome.answered, one.outcome.commitment, opening).accused
+        assert judge(one.deal, one.outcome.answered, one.outcome.commitment, replace(opening, **other)).accused
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
+def test_what_cannot_be_played_is_one_line_that_names_the_key() -> None:
+    for asked, words in [
         ({"openings": 101, "defence": "commitment"}, "curator.openings: must be at most the 100 requests, not 101"),
         ({"defence": "commitment"}, "curator.openings: must be above 0 with a defence"),
         ({"openings": 5}, "curator.openings: must be above 0 with a defence"),
@@ -137,35 +142,30 @@ def test_whoever_opens_something_else_is_accused(what: str) -> None:
         ({"sample": 50, "requests": 0, "cheat": "best"}, 'curator.cheat: of a sample must be "none" or "picked"'),
         ({"cheat": "dropped", "strength": 60}, "curator.strength: must be at most a quarter of the 200 people"),
         ({"share": 2}, "curator.share"),
-    ],
-)
-def test_what_cannot_be_played_is_one_line_that_names_the_key(asked: dict[str, Any], words: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        cell_of(**asked)
-    assert words in str(refused.value)
+    ]:
+        with pytest.raises(ScenarioError) as refused:
+            cell_of(**asked)
+        assert words in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [
+def test_only_seeded_laplace_noise_is_played() -> None:
+    for rules, words in [
         ({"mechanism": "counts", "epsilon": 1}, "compliance.mechanism: must be 'laplace'"),
         ({"mechanism": "laplace", "epsilon": "inf"}, "compliance.epsilon: must be a number"),
         ({"mechanism": "laplace", "epsilon": 1, "metric": "eo"}, "compliance.metric: must be 'sp'"),
         ({"mechanism": "laplace", "epsilon": 1, "noise": "system"}, "compliance.noise: must be 'seeded'"),
-    ],
-)
-def test_only_seeded_laplace_noise_is_played(rules: dict[str, Any], words: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        lay_out(
-            {
-                "scenario": {"name": "bad", "game": "curator"},
-                "data": {"source": "adult"},
-                "compliance": rules,
-                "curator": {},
-            },
-            "bad",
-        )
-    assert words in str(refused.value)
+    ]:
+        with pytest.raises(ScenarioError) as refused:
+            lay_out(
+                {
+                    "scenario": {"name": "bad", "game": "curator"},
+                    "data": {"source": "adult"},
+                    "compliance": rules,
+                    "curator": {},
+                },
+                "bad",
+            )
+        assert words in str(refused.value)
 
 
 def test_whoever_answers_by_another_seed_and_opens_that_is_accused() -> None:

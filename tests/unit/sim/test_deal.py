@@ -155,14 +155,16 @@ def test_printed_cards_show_neither_protected_attributes_nor_seeds(cells: Cells)
 # Rows.
 
 
-@pytest.mark.parametrize("trial", range(3))
-def test_test_rows_training_rows_and_public_rows_are_disjoint(cells: Cells, trial: int) -> None:
-    hand = deal(cells()[0], trial, "d")
-    assert hand.developer.training is not None
-    assert hand.adversary is not None
-    rows = [ids(part) for part in (hand.developer.features, hand.developer.training.features, hand.adversary.features)]
-    assert [len(part) for part in rows] == [20, 100, 10]
-    assert len({row for part in rows for row in part}) == 130
+def test_test_rows_training_rows_and_public_rows_are_disjoint(cells: Cells) -> None:
+    for trial in range(3):
+        hand = deal(cells()[0], trial, "d")
+        assert hand.developer.training is not None
+        assert hand.adversary is not None
+        rows = [
+            ids(part) for part in (hand.developer.features, hand.developer.training.features, hand.adversary.features)
+        ]
+        assert [len(part) for part in rows] == [20, 100, 10]
+        assert len({row for part in rows for row in part}) == 130
 
 
 def test_every_card_of_a_row_is_about_that_row(cells: Cells) -> None:
@@ -195,22 +197,22 @@ def test_the_public_sample_has_half_of_each_group_with_the_disadvantaged_first(c
     assert (public.labels == POSITIVE[rows]).all()
 
 
-@pytest.mark.parametrize("n0", [1, 6, 19])
-def test_exactly_n0_disadvantaged_people_are_dealt_and_in_no_telling_order(cells: Cells, n0: int) -> None:
-    hands = [deal(cells(data__n0=n0)[0], trial, "d").compliance.protected for trial in range(4)]
-    assert [(len(protected), int((protected == 0).sum())) for protected in hands] == [(20, n0)] * 4
-    assert len({protected.tobytes() for protected in hands}) > 1
+def test_exactly_n0_disadvantaged_people_are_dealt_and_in_no_telling_order(cells: Cells) -> None:
+    for n0 in [1, 6, 19]:
+        hands = [deal(cells(data__n0=n0)[0], trial, "d").compliance.protected for trial in range(4)]
+        assert [(len(protected), int((protected == 0).sum())) for protected in hands] == [(20, n0)] * 4
+        assert len({protected.tobytes() for protected in hands}) > 1
 
 
-@pytest.mark.parametrize("metric", ["sp", "eo", "fpr", "eodds_max", "eodds_sum"])
-def test_where_n0_is_public_the_developer_is_dealt_that_of_each_stratum(cells: Cells, metric: str) -> None:
-    (known,) = cells(compliance__metric=metric, developer__strategy="best", developer__knows=["n0"])
-    (unknown,) = cells(compliance__metric=metric, developer__strategy="best")
-    dealt = deal(known, 0, "deal-1")
-    labels, groups = dealt.compliance.labels, dealt.compliance.protected
-    strata = {"sp": [labels < 2], "eo": [labels == 1], "fpr": [labels == 0]}.get(metric, [labels == 1, labels == 0])
-    assert dealt.developer.disadvantaged == tuple((groups[stratum] == 0).sum() for stratum in strata)
-    assert deal(unknown, 0, "deal-1").developer.disadvantaged == ()
+def test_where_n0_is_public_the_developer_is_dealt_that_of_each_stratum(cells: Cells) -> None:
+    for metric in ["sp", "eo", "fpr", "eodds_max", "eodds_sum"]:
+        (known,) = cells(compliance__metric=metric, developer__strategy="best", developer__knows=["n0"])
+        (unknown,) = cells(compliance__metric=metric, developer__strategy="best")
+        dealt = deal(known, 0, "deal-1")
+        labels, groups = dealt.compliance.labels, dealt.compliance.protected
+        strata = {"sp": [labels < 2], "eo": [labels == 1], "fpr": [labels == 0]}.get(metric, [labels == 1, labels == 0])
+        assert dealt.developer.disadvantaged == tuple((groups[stratum] == 0).sum() for stratum in strata)
+        assert deal(unknown, 0, "deal-1").developer.disadvantaged == ()
 
 
 def test_without_a_training_share_there_is_no_training_table_and_everybody_can_be_tested(cells: Cells) -> None:
@@ -241,27 +243,22 @@ def test_the_metrics_stratum_always_holds_both_groups(cells: Cells, seed: int, m
 # What cannot be dealt.
 
 
-@pytest.mark.parametrize(
-    ("changes", "key", "numbers"),
-    [
+def test_a_deal_that_the_table_cannot_give_is_refused_in_one_line_that_names_the_key(cells: Cells) -> None:
+    for changes, key, numbers in [
         ({"data__test_size": 101}, "data.test_size", ("101", "100")),
         ({"data__test_size": PEOPLE, "data__train_share": 0.25}, "data.test_size", ("200", "150", "0.25")),
         ({"data__test_size": 90, "data__n0": 80}, "data.n0", ("80",)),
         ({"data__test_size": 90, "data__n0": 1}, "data.test_size", ("89",)),
         ({"adversary__probes": 1000}, "adversary.probes", ("500",)),
         ({"compliance__metric": "eo", "data__label": "nobody_in_b"}, "data.test_size", ("eo", "20")),
-    ],
-)
-def test_a_deal_that_the_table_cannot_give_is_refused_in_one_line_that_names_the_key(
-    cells: Cells, changes: dict[str, Any], key: str, numbers: tuple[str, ...]
-) -> None:
-    (cell,) = cells(**changes)
-    with pytest.raises(DealError) as refused:
-        deal(cell, 0, "d")
-    text = str(refused.value)
-    assert len(text.splitlines()) == 1
-    assert key in text
-    assert all(number in text for number in numbers)
+    ]:
+        (cell,) = cells(**changes)
+        with pytest.raises(DealError) as refused:
+            deal(cell, 0, "d")
+        text = str(refused.value)
+        assert len(text.splitlines()) == 1
+        assert key in text
+        assert all(number in text for number in numbers)
 
 
 def test_the_advice_of_a_refusal_is_not_what_was_done_already(cells: Cells) -> None:
@@ -271,9 +268,8 @@ def test_the_advice_of_a_refusal_is_not_what_was_done_already(cells: Cells) -> N
     assert "or set data.n0" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
+def test_a_table_without_what_the_scenario_names_is_refused_in_one_line(cells: Cells) -> None:
+    for changes, named in [
         ({"data__advantaged": "zz"}, "'zz'"),
         ({"data__disadvantaged": "zz"}, "'zz'"),
         ({"data__protected": "zz"}, "'zz'"),
@@ -281,16 +277,12 @@ def test_the_advice_of_a_refusal_is_not_what_was_done_already(cells: Cells) -> N
         ({"data__positive": "zz"}, "'zz'"),
         ({"data__drop": ["zz"]}, "'zz'"),
         ({"data__source": "/nowhere/people.csv"}, "/nowhere/people.csv"),
-    ],
-)
-def test_a_table_without_what_the_scenario_names_is_refused_in_one_line(
-    cells: Cells, changes: dict[str, Any], named: str
-) -> None:
-    (cell,) = cells(**changes)
-    with pytest.raises(DataError) as refused:
-        deal(cell, 0, "d")
-    assert len(str(refused.value).splitlines()) == 1
-    assert named in str(refused.value)
+    ]:
+        (cell,) = cells(**changes)
+        with pytest.raises(DataError) as refused:
+            deal(cell, 0, "d")
+        assert len(str(refused.value).splitlines()) == 1
+        assert named in str(refused.value)
 
 
 def test_an_unknown_law_of_synthetic_scores_is_refused_in_one_line(cells: Cells) -> None:
@@ -299,9 +291,9 @@ def test_an_unknown_law_of_synthetic_scores_is_refused_in_one_line(cells: Cells)
         deal(cell, 0, "d")
 
 
-@pytest.mark.parametrize("noise", ["system", "seeded"])
-def test_compliance_is_dealt_a_seed_only_where_its_noise_repeats(cells: Cells, noise: str) -> None:
-    dealt = deal(cells(compliance__noise=noise)[0], 0, "d")
-    message, _ = _dealt(dealt, dealt.compliance)
-    assert message.noise_seeded == (noise == "seeded")
-    assert message.seed == (dealt.compliance.seed if noise == "seeded" else b"")
+def test_compliance_is_dealt_a_seed_only_where_its_noise_repeats(cells: Cells) -> None:
+    for noise in ["system", "seeded"]:
+        dealt = deal(cells(compliance__noise=noise)[0], 0, "d")
+        message, _ = _dealt(dealt, dealt.compliance)
+        assert message.noise_seeded == (noise == "seeded")
+        assert message.seed == (dealt.compliance.seed if noise == "seeded" else b"")

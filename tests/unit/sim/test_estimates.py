@@ -69,18 +69,17 @@ def by_t(values: np.ndarray) -> Estimate:
     return Estimate(float(values.mean()), *t_interval(float(values.mean()), error, len(values) - 1, 0.05))
 
 
-@pytest.mark.parametrize("trials", [5, 20])
-@pytest.mark.parametrize(("law", "within"), LAWS, ids=IDS)
-def test_an_interval_of_leakages_misses_their_mean_no_more_often_than_the_page_says(
-    law: list[float], within: Range, trials: int
-) -> None:
-    # Fixed seeds; an interval that keeps its promise fails one such test with probability below 1e-7.
-    promise = 0.06 if within == PERCENT else 0.08
-    assert missed(law, trials, 300, lambda values: estimate(values, within)) <= stats.binom.isf(1e-7, 300, promise)
+def test_an_interval_of_leakages_misses_their_mean_no_more_often_than_the_page_says() -> None:
+    for law, within in LAWS:
+        # Fixed seeds; an interval that keeps its promise fails one such test with probability below 1e-7.
+        promise = 0.06 if within == PERCENT else 0.08
+        assert missed(law, 5, 300, lambda values, within=within: estimate(values, within)) <= stats.binom.isf(
+            1e-7, 300, promise
+        )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trials", [5, 6, 7, 8, 10, 12, 15, 20])
+@pytest.mark.parametrize("trials", [5, 7, 12, 20])
 @pytest.mark.parametrize(("law", "within"), LAWS, ids=IDS)
 def test_the_promise_is_kept_at_every_small_number_of_trials(law: list[float], within: Range, trials: int) -> None:
     promise = 0.06 if within == PERCENT else 0.08
@@ -100,13 +99,13 @@ def test_an_interval_never_leaves_what_is_possible_and_holds_the_mean(values: li
     assert found.mean - 1e-9 <= found.high <= 100
 
 
-@pytest.mark.parametrize("trials", [1, 2, 4])
-def test_fewer_than_five_trials_have_no_interval(trials: int) -> None:
-    values = [90.0, 50.0, 100.0, 80.0][:trials]
-    for found in (estimate(values, PERCENT), estimate(values), share(trials, trials)):
-        assert (found.low, found.high, found.sign) == (None, None, 0)
-        assert "(" not in str(found)
-    assert str(Estimate(-3.0)) == "−3.0"
+def test_fewer_than_five_trials_have_no_interval() -> None:
+    for trials in [1, 2, 4]:
+        values = [90.0, 50.0, 100.0, 80.0][:trials]
+        for found in (estimate(values, PERCENT), estimate(values), share(trials, trials)):
+            assert (found.low, found.high, found.sign) == (None, None, 0)
+            assert "(" not in str(found)
+        assert str(Estimate(-3.0)) == "−3.0"
 
 
 def test_trials_that_all_came_to_the_same_allow_for_others_that_did_not_come() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import grimp
-import pytest
 
 from sim.games import MODULES
 
@@ -100,19 +99,19 @@ def test_only_a_game_s_own_folder_and_the_tables_know_its_name() -> None:
         assert all(f'"{word}"' in text for word in words_of(path)), path
 
 
-@pytest.mark.parametrize("game", GAMES)
-def test_a_branch_on_a_game_s_name_is_found(game: str) -> None:
+def test_a_branch_on_a_game_s_name_is_found() -> None:
     """Branches as they were, and as they might come back."""
-    for branch in (
-        f'if sweep.scenario.scenario.game == "{game}":',
-        f"played = GAME_{game.upper()} if infers else other",
-        f'if line["game"] in ("{game}",):',
-        f"if name in {{'{game}', 'other'}}:",
-        "match scenario.game:",
-    ):
-        assert by_name("sim/play/runner.py", branch), branch
-    for path in ("sim/conformance/kit.py", "compliance/deployment/policy/checks.py"):
-        assert by_name(path, f'if scenario.game == "{game}":')
+    for game in GAMES:
+        for branch in (
+            f'if sweep.scenario.scenario.game == "{game}":',
+            f"played = GAME_{game.upper()} if infers else other",
+            f'if line["game"] in ("{game}",):',
+            f"if name in {{'{game}', 'other'}}:",
+            "match scenario.game:",
+        ):
+            assert by_name("sim/play/runner.py", branch), branch
+        for path in ("sim/conformance/kit.py", "compliance/deployment/policy/checks.py"):
+            assert by_name(path, f'if scenario.game == "{game}":')
 
 
 def test_the_games_are_those_of_the_table_and_each_is_apart_from_the_others() -> None:
@@ -182,8 +181,8 @@ def test_every_room_of_compliance_has_its_layer() -> None:
     assert len(rooms) <= 9
 
 
-@pytest.mark.parametrize("package", ["sim", "compliance"])
-def test_every_file_is_in_a_room(package: str) -> None:
-    assert {path.name for path in (ROOT / package).glob("*.py")} == {"__init__.py", "__main__.py"}
-    rooms = {folder.name for folder in (ROOT / package).iterdir() if (folder / "__init__.py").is_file()}
-    assert {path.parent.name for path in (ROOT / package).glob("*/*.py")} == rooms
+def test_every_file_is_in_a_room() -> None:
+    for package in ["sim", "compliance"]:
+        assert {path.name for path in (ROOT / package).glob("*.py")} == {"__init__.py", "__main__.py"}
+        rooms = {folder.name for folder in (ROOT / package).iterdir() if (folder / "__init__.py").is_file()}
+        assert {path.parent.name for path in (ROOT / package).glob("*/*.py")} == rooms

@@ -43,20 +43,17 @@ def on(**data: Any) -> InferenceDeal:
     return deal(cell, 0, "deal-1")
 
 
-@pytest.mark.parametrize(
-    ("shares", "sizes"),
-    [
+def test_the_split_is_the_scenarios() -> None:
+    for shares, sizes in [
         ({}, (400, 400, 200)),
         ({"train_share": 0.8, "test_share": 0.1}, (800, 100, 100)),
         ({"train_share": 0.29}, (290, 510, 200)),
         ({"test_share": 0.5}, (250, 250, 500)),
-    ],
-)
-def test_the_split_is_the_scenarios(shares: dict[str, float], sizes: tuple[int, int, int]) -> None:
-    cards = on(**shares)
-    hands = [set(rows.numbers.tolist()) for rows in (cards.developer, cards.adversary, cards.test)]
-    assert tuple(map(len, hands)) == sizes
-    assert len(set.union(*hands)) == cards.table_rows == 1000
+    ]:
+        cards = on(**shares)
+        hands = [set(rows.numbers.tolist()) for rows in (cards.developer, cards.adversary, cards.test)]
+        assert tuple(map(len, hands)) == sizes
+        assert len(set.union(*hands)) == cards.table_rows == 1000
 
 
 def test_a_large_table_is_held_back_from_in_full_only_where_the_scenario_says_so() -> None:
@@ -70,14 +67,14 @@ def test_a_split_that_leaves_the_adversary_nothing_is_refused() -> None:
         on(train_share=0.8)
 
 
-@pytest.mark.parametrize(("rows", "small"), [(1000, True), (999, False), (0, False)])
-def test_whether_a_table_is_small_is_asked_of_all_its_rows(rows: int, small: bool) -> None:
-    dealt_out = dealt(defence="fft-paper", small_table=rows, iterations="epochs")
-    assert len(dealt_out.developer.labels) == 400
-    training = training_of(dealt_out, 1.0)
-    assert (training.small_table, training.iterations) == (small, ITERATIONS_EPOCHS)
-    settings = settings_of(training)
-    assert (settings.small_table, settings.epochs) == (small, True)
+def test_whether_a_table_is_small_is_asked_of_all_its_rows() -> None:
+    for rows, small in [(1000, True), (999, False), (0, False)]:
+        dealt_out = dealt(defence="fft-paper", small_table=rows, iterations="epochs")
+        assert len(dealt_out.developer.labels) == 400
+        training = training_of(dealt_out, 1.0)
+        assert (training.small_table, training.iterations) == (small, ITERATIONS_EPOCHS)
+        settings = settings_of(training)
+        assert (settings.small_table, settings.epochs) == (small, True)
 
 
 def test_steps_are_what_iterations_are_unless_the_scenario_says_epochs() -> None:

@@ -55,16 +55,16 @@ def account(laws: list[Told], *requests: Told) -> Told:
     return json.loads(json.dumps({"law": laws, "byGroup": [*requests]}))  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(
-    ("ratio", "said"),
-    [((0.7, 0.6, 0.79), "yes"), ((0.79, 0.7, 0.8), "open"), ((0.9, 0.8, 0.95), "no"), ((0.9, 0.79, 1.0), "open")],
-)
-def test_a_ratio_is_judged_where_its_whole_interval_is_on_one_side(
-    tmp_path: Path, ratio: tuple[float, float, float], said: str
-) -> None:
-    told = text(account(stated(tmp_path, "eeoc-four-fifths"), request(RACE_AND_SEX, ratio)))
-    assert re.findall(r"(?m)^by (sex|race)\|.*\|(yes|no|open)\|", told) == [("sex", said), ("race", said)]
-    assert "Tables that the rule asks for: 2; here: 2." in told
+def test_a_ratio_is_judged_where_its_whole_interval_is_on_one_side(tmp_path: Path) -> None:
+    for ratio, said in [
+        ((0.7, 0.6, 0.79), "yes"),
+        ((0.79, 0.7, 0.8), "open"),
+        ((0.9, 0.8, 0.95), "no"),
+        ((0.9, 0.79, 1.0), "open"),
+    ]:
+        told = text(account(stated(tmp_path, "eeoc-four-fifths"), request(RACE_AND_SEX, ratio)))
+        assert re.findall(r"(?m)^by (sex|race)\|.*\|(yes|no|open)\|", told) == [("sex", said), ("race", said)]
+        assert "Tables that the rule asks for: 2; here: 2." in told
 
 
 def test_a_rule_without_a_threshold_judges_nothing(tmp_path: Path) -> None:

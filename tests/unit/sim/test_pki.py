@@ -56,32 +56,28 @@ def handshake(folder: Path, client: Credentials, server: Credentials, name: str)
     assert not unfinished
 
 
-@pytest.mark.parametrize("client", PARTIES)
-@pytest.mark.parametrize("server", SERVERS)
-def test_every_party_and_every_server_of_a_run_prove_themselves_to_each_other(
-    tmp_path: Path, client: str, server: str
-) -> None:
-    handshake(tmp_path, RUN[client], RUN[server], f"{server}.one-run.fairwall")
+def test_every_party_and_every_server_of_a_run_prove_themselves_to_each_other(tmp_path: Path) -> None:
+    for client in PARTIES:
+        for server in SERVERS:
+            handshake(tmp_path, RUN[client], RUN[server], f"{server}.one-run.fairwall")
 
 
-@pytest.mark.parametrize(("server", "meant"), [("developer", "compliance"), ("compliance", "referee")])
-def test_a_server_cannot_stand_for_another(tmp_path: Path, server: str, meant: str) -> None:
-    with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
-        handshake(tmp_path, RUN["adversary"], RUN[server], f"{meant}.one-run.fairwall")
+def test_a_server_cannot_stand_for_another(tmp_path: Path) -> None:
+    for server, meant in [("developer", "compliance"), ("compliance", "referee")]:
+        with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
+            handshake(tmp_path, RUN["adversary"], RUN[server], f"{meant}.one-run.fairwall")
 
 
-@pytest.mark.parametrize("party", CLIENTS)
-def test_a_party_that_serves_nothing_cannot_stand_for_a_server(tmp_path: Path, party: str) -> None:
-    with pytest.raises(ssl.SSLCertVerificationError):
-        handshake(tmp_path, RUN["developer"], RUN[party], f"{party}.one-run.fairwall")
+def test_a_party_that_serves_nothing_cannot_stand_for_a_server(tmp_path: Path) -> None:
+    for party in CLIENTS:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            handshake(tmp_path, RUN["developer"], RUN[party], f"{party}.one-run.fairwall")
 
 
-@pytest.mark.parametrize(("client", "server"), [(RUN, OTHER), (OTHER, RUN)])
-def test_two_runs_do_not_know_each_other(
-    tmp_path: Path, client: dict[str, Credentials], server: dict[str, Credentials]
-) -> None:
-    with pytest.raises(ssl.SSLCertVerificationError):
-        handshake(tmp_path, client["developer"], server["compliance"], "compliance.one-run.fairwall")
+def test_two_runs_do_not_know_each_other(tmp_path: Path) -> None:
+    for client, server in [(RUN, OTHER), (OTHER, RUN)]:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            handshake(tmp_path, client["developer"], server["compliance"], "compliance.one-run.fairwall")
 
 
 def test_a_server_refuses_a_client_of_another_run_though_the_client_would_take_it(tmp_path: Path) -> None:
@@ -96,25 +92,25 @@ def test_a_server_refuses_a_client_of_another_run_though_the_client_would_take_i
         handshake(tmp_path, stranger, RUN["compliance"], "compliance.one-run.fairwall")
 
 
-@pytest.mark.parametrize("party", PARTIES)
-def test_a_certificate_names_its_party_as_a_caller_and_if_it_serves_as_a_server(party: str) -> None:
-    names = certificate(party).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.UniformResourceIdentifier) == [f"fairwall://one-run/{party}"]
-    assert names.get_values_for_type(x509.DNSName) == [f"{party}.one-run.fairwall"] * (party in SERVERS)
+def test_a_certificate_names_its_party_as_a_caller_and_if_it_serves_as_a_server() -> None:
+    for party in PARTIES:
+        names = certificate(party).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert names.get_values_for_type(x509.UniformResourceIdentifier) == [f"fairwall://one-run/{party}"]
+        assert names.get_values_for_type(x509.DNSName) == [f"{party}.one-run.fairwall"] * (party in SERVERS)
 
 
-@pytest.mark.parametrize("party", PARTIES)
-def test_only_a_server_may_use_its_certificate_as_one(party: str) -> None:
-    uses = certificate(party).extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    assert ExtendedKeyUsageOID.CLIENT_AUTH in uses
-    assert (ExtendedKeyUsageOID.SERVER_AUTH in uses) == (party in SERVERS)
+def test_only_a_server_may_use_its_certificate_as_one() -> None:
+    for party in PARTIES:
+        uses = certificate(party).extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        assert ExtendedKeyUsageOID.CLIENT_AUTH in uses
+        assert (ExtendedKeyUsageOID.SERVER_AUTH in uses) == (party in SERVERS)
 
 
-@pytest.mark.parametrize("party", PARTIES)
-def test_a_party_can_issue_nothing(party: str) -> None:
-    extensions = certificate(party).extensions
-    assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    assert not extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+def test_a_party_can_issue_nothing() -> None:
+    for party in PARTIES:
+        extensions = certificate(party).extensions
+        assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        assert not extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
 
 
 def test_every_party_holds_its_own_key_and_nobody_the_authoritys() -> None:
@@ -137,24 +133,24 @@ def test_certificates_of_two_runs_share_neither_key_nor_number() -> None:
     assert len(set(numbers)) == 2 * len(PARTIES)
 
 
-@pytest.mark.parametrize("party", PARTIES)
-def test_a_certificate_is_valid_now_and_not_for_ever(party: str) -> None:
-    now, valid = datetime.now(UTC), certificate(party)
-    assert valid.not_valid_before_utc < now < valid.not_valid_after_utc < now + timedelta(days=31)
+def test_a_certificate_is_valid_now_and_not_for_ever() -> None:
+    for party in PARTIES:
+        now, valid = datetime.now(UTC), certificate(party)
+        assert valid.not_valid_before_utc < now < valid.not_valid_after_utc < now + timedelta(days=31)
 
 
 def test_only_the_parties_asked_for_get_a_certificate() -> None:
     assert list(mint("r", ["compliance", "developer"])) == ["compliance", "developer"]
 
 
-@pytest.mark.parametrize("name", ["x", "a scenario of a longer name than most", "y" * 80])
-def test_every_folder_a_run_can_have_names_a_run_that_certificates_can_be_minted_for(tmp_path: Path, name: str) -> None:
-    run = RunFolder.create(tmp_path, name).path.name
-    credentials = mint(run)["compliance"]
-    leaf = x509.load_pem_x509_certificate(credentials.certificate.encode())
-    leaf.verify_directly_issued_by(authority(credentials))
-    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == [f"compliance.{run}.fairwall"]
+def test_every_folder_a_run_can_have_names_a_run_that_certificates_can_be_minted_for(tmp_path: Path) -> None:
+    for name in ["x", "a scenario of a longer name than most", "y" * 80]:
+        run = RunFolder.create(tmp_path, name).path.name
+        credentials = mint(run)["compliance"]
+        leaf = x509.load_pem_x509_certificate(credentials.certificate.encode())
+        leaf.verify_directly_issued_by(authority(credentials))
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert names.get_values_for_type(x509.DNSName) == [f"compliance.{run}.fairwall"]
 
 
 def test_a_deployment_s_developers_have_names_and_serve_nothing() -> None:

@@ -21,27 +21,24 @@ def sweep_of(**scenario: Any) -> Sweep:
     return lay_out(values, "x.toml")
 
 
-@pytest.mark.parametrize("party", ["compliance", "developer", "adversary"])
-def test_where_the_seed_decides_no_other_program_plays(party: str) -> None:
-    check(sweep_of(), {})
-    check(sweep_of(secret="random"), {party: "true --loud"})  # noqa: S106 - a mode
-    with pytest.raises(ProgramRefused, match=f"^--{party}: only with --set scenario.secret=random"):
-        check(sweep_of(), {party: "true"})
+def test_where_the_seed_decides_no_other_program_plays() -> None:
+    for party in ["compliance", "developer", "adversary"]:
+        check(sweep_of(), {})
+        check(sweep_of(secret="random"), {party: "true --loud"})  # noqa: S106 - a mode
+        with pytest.raises(ProgramRefused, match=f"^--{party}: only with --set scenario.secret=random"):
+            check(sweep_of(), {party: "true"})
 
 
-@pytest.mark.parametrize(
-    ("command", "named"),
-    [
+def test_what_cannot_be_started_is_one_line() -> None:
+    for command, named in [
         ("", "no command ''"),
         ("surely-no-such-program --x", "no command 'surely-no-such-program'"),
         ("/etc/passwd", "no command '/etc/passwd'"),
         ('true "', "'true \"': No closing quotation"),
-    ],
-)
-def test_what_cannot_be_started_is_one_line(command: str, named: str) -> None:
-    with pytest.raises(ProgramRefused) as refused:
-        check(sweep_of(secret="random"), {"developer": command})  # noqa: S106 - a mode
-    assert str(refused.value) == f"--developer: {named}"
+    ]:
+        with pytest.raises(ProgramRefused) as refused:
+            check(sweep_of(secret="random"), {"developer": command})  # noqa: S106 - a mode
+        assert str(refused.value) == f"--developer: {named}"
 
 
 def test_no_layer_is_demanded_of_a_program_that_alone_can_say_what_confines_it() -> None:
@@ -56,9 +53,8 @@ def test_a_first_line_says_where_it_listens_and_perhaps_what_confines_it() -> No
     assert said(line) == ("127.0.0.1:4711", [{**layer, "why_not": ""}])
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_any_other_first_line_is_refused() -> None:
+    for line in [
         "ready",
         "[]",
         "{}",
@@ -70,8 +66,6 @@ def test_a_first_line_says_where_it_listens_and_perhaps_what_confines_it() -> No
         '{"address": "", "layers": ["landlock"]}',
         '{"address": "", "layers": [{"name": "moat", "active": true}]}',
         '{"address": "", "layers": [{"name": "landlock", "active": "yes"}]}',
-    ],
-)
-def test_any_other_first_line_is_refused(line: str) -> None:
-    with pytest.raises(ValueError, match=r"^is (no|to) "):
-        said(line)
+    ]:
+        with pytest.raises(ValueError, match=r"^is (no|to) "):
+            said(line)

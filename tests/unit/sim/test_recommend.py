@@ -79,9 +79,8 @@ def test_a_policy_s_least_size_of_groups_counts() -> None:
     assert errors[1] < errors[0] / 10
 
 
-@pytest.mark.parametrize(
-    ("option", "batch"),
-    [
+def test_bad_options_are_named() -> None:
+    for option, batch in [
         ("--metric", ("x", 10, 1, 1.0, 0.0, 0.05, 0.5)),
         ("--reveal-max", ("sp", 10, 1, 1.0, 0.0, 0.05, 0.5, 0.4)),
         ("--people", ("sp", 2, 1, 1.0, 0.0, 0.05, 0.5)),
@@ -91,8 +90,6 @@ def test_a_policy_s_least_size_of_groups_counts() -> None:
         ("--delta", ("sp", 10, 1, 1.0, 1.0, 0.05, 0.5)),
         ("--share", ("sp", 10, 1, 1.0, 0.0, 0.5, 0.2)),
         ("--minimum-group", ("sp", 10, 1, 1.0, 0.0, 0.05, 0.5, 0.6, 5)),
-    ],
-)
-def test_bad_options_are_named(option: str, batch: tuple[str, int, int, float, float, float, float]) -> None:
-    with pytest.raises(RecommendError, match=option):
-        recommend(*batch)
+    ]:
+        with pytest.raises(RecommendError, match=option):
+            recommend(*batch)

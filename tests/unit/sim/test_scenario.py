@@ -75,41 +75,37 @@ def refusal(reading: Callable[[], object]) -> str:
 # What is read.
 
 
-@pytest.mark.parametrize("name", shipped())
-def test_every_shipped_scenario_reads_under_its_own_name_with_one_cell_a_combination(name: str) -> None:
-    found = read(name)
-    assert found.scenario.scenario.name == name
-    assert found.scenario.scenario.about
-    sweep = found.scenario.sweep
-    grids = (sweep,) if isinstance(sweep, dict) else sweep
-    assert len(found.cells) == sum(math.prod(len(axis) for axis in grid.values()) for grid in grids)
-    assert len({repr(cell.swept) for cell in found.cells}) == len(found.cells)
+def test_every_shipped_scenario_reads_under_its_own_name_with_one_cell_a_combination() -> None:
+    for name in shipped():
+        found = read(name)
+        assert found.scenario.scenario.name == name
+        assert found.scenario.scenario.about, name
+        sweep = found.scenario.sweep
+        grids = (sweep,) if isinstance(sweep, dict) else sweep
+        assert len(found.cells) == sum(math.prod(len(axis) for axis in grid.values()) for grid in grids), name
+        assert len({repr(cell.swept) for cell in found.cells}) == len(found.cells), name
+        for figure in found.scenario.paper:
+            assert [cell for cell in found.cells if figure.where.items() <= cell.swept.items()], name
 
 
-@pytest.mark.parametrize("name", shipped())
-def test_every_printed_figure_stands_beside_a_cell_of_its_scenario(name: str) -> None:
-    found = read(name)
-    for figure in found.scenario.paper:
-        assert [cell for cell in found.cells if figure.where.items() <= cell.swept.items()]
+def test_what_a_run_keeps_of_a_scenario_reads_as_the_same_plan() -> None:
+    for name in ("demo", "conceal-attacked", "dia-german", "fft-mixture", "ldp-demo", "private-fair-adult"):
+        found = read(name)
+        again = lay_out(tomllib.loads(tomli_w.dumps(as_values(found.scenario))), "scenario.toml")
+        assert again == found, name
+        assert again.digest == found.digest
 
 
-@pytest.mark.few(13)
-@pytest.mark.parametrize("name", shipped())
-def test_what_a_run_keeps_of_a_scenario_reads_as_the_same_plan(name: str) -> None:
-    found = read(name)
-    again = lay_out(tomllib.loads(tomli_w.dumps(as_values(found.scenario))), "scenario.toml")
-    assert again == found
-    assert again.digest == found.digest
-
-
-@pytest.mark.parametrize("name", [name for name in shipped() if name.startswith("ldp-")])
-def test_every_table_of_the_release_game_has_every_control(name: str) -> None:
-    cells = [cell.scenario.release for cell in read(name).cells]
-    assert {cell.protocol for cell in cells} >= set(CONTROLS)
-    played = {split: {(c.protocol, c.epsilon) for c in cells if c.split == split} for split in (c.split for c in cells)}
-    # One column alone has all of epsilon, however it is split; and a mixture is about shares of another kind.
-    assert ("k-based" in played) == (name not in ("ldp-optimum", "ldp-mixture"))
-    assert played.get("k-based") == played.get(UNIFORM_AT_K_BASED)
+def test_every_table_of_the_release_game_has_every_control() -> None:
+    for name in (name for name in shipped() if name.startswith("ldp-")):
+        cells = [cell.scenario.release for cell in read(name).cells]
+        assert {cell.protocol for cell in cells} >= set(CONTROLS)
+        played: dict[str, set[tuple[str, float]]] = {}
+        for cell in cells:
+            played.setdefault(cell.split, set()).add((cell.protocol, cell.epsilon))
+        # One column alone has all of epsilon, however it is split; and a mixture is about shares of another kind.
+        assert ("k-based" in played) == (name not in ("ldp-optimum", "ldp-mixture"))
+        assert played.get("k-based") == played.get(UNIFORM_AT_K_BASED)
 
 
 def test_a_file_is_read_by_its_path(tmp_path: Path) -> None:
@@ -173,17 +169,15 @@ def test_setting_another_key_to_a_list_sweeps_it_too() -> None:
     assert {cell.scenario.developer.perturbation for cell in found.cells} == {0.1, 0.2}
 
 
-@pytest.mark.parametrize("last", ["3", "[3]"])
-def test_the_last_setting_of_a_key_counts(last: str) -> None:
+def test_the_last_setting_of_a_key_counts() -> None:
     settings = ["compliance.epsilon=1", "developer.strategy=best"]
-    settings += ["developer.queries=[1, 2]", "developer.queries=4", f"developer.queries={last}"]
+    settings += ["developer.queries=[1, 2]", "developer.queries=4", "developer.queries=[3]"]
     assert [cell.scenario.queries for cell in read("demo", settings).cells] == [3]
 
 
-@pytest.mark.few(13)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("name", [name for name in shipped() if read(name).game == "reveal"])
+@pytest.mark.parametrize("name", ["demo", "conceal-adult-100", "hidden-adult-100"])
 @pytest.mark.parametrize("swept", [False, True])
+@pytest.mark.parametrize("strategy", ["sensing", "best", "linear", "absolute"])
 def test_a_strategy_that_is_set_brings_its_own_decoder(name: str, strategy: str, swept: bool) -> None:
     own = {each: next(iter(STRATEGIES[each].decoders), "") for each in (strategy, *(["best"] if swept else []))}
     played = read(name).cells[0].scenario
@@ -206,12 +200,11 @@ def test_a_strategy_that_is_set_brings_its_own_decoder(name: str, strategy: str,
     assert "developer.decoder" not in refused
 
 
-@pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(("decoder", "played"), [("ep", {"ep"}), ('["l1", "own"]', {"l1", "best"})])
-def test_a_decoder_that_is_set_is_kept(swapped: bool, decoder: str, played: set[str]) -> None:
+def test_a_decoder_that_is_set_is_kept(decoder: str, played: set[str]) -> None:
     settings = ["developer.strategy=best", f"developer.decoder={decoder}"]
-    found = read("conceal-attacked", settings[:: -1 if swapped else 1])
-    assert {cell.scenario.decoder for cell in found.cells} == played
+    for order in (settings, settings[::-1]):
+        assert {cell.scenario.decoder for cell in read("conceal-attacked", order).cells} == played
 
 
 @pytest.mark.parametrize("setting", ["developer.queries=9", "developer.strategy=sensing"])
@@ -247,21 +240,17 @@ def test_a_key_that_is_a_list_by_nature_is_set_and_not_swept(setting: str, drop:
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("data.source=compas", "compas"),
         ('data.source="compas"', "compas"),
         ("data.source='my people.csv'", "my people.csv"),
         ("data.source=my people.csv", "my people.csv"),
         ("data.positive=>50K", ">50K"),
         ("data.label=a=b", "a=b"),
-        ('data.advantaged="1"', "1"),
         ("scenario.about=", ""),
         (" scenario.seed = 3 ", 3),
         ("data.train_share=0", 0.0),
-        ("compliance.epsilon=5", 5.0),
         ("compliance.epsilon=2.5e-1", 0.25),
         ("compliance.epsilon=inf", math.inf),
         ('compliance.epsilon="inf"', math.inf),
-        ('developer.queries="n"', "n"),
         ("developer.queries=n-1", "n-1"),
     ],
 )
@@ -309,14 +298,7 @@ def read_or_none(name: str, key: str, value: Any) -> Sweep | None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in ("conceal-adult-100", "private-fair-adult") else pytest.mark.check)
-        for name in shipped()
-        if read(name).scenario.paper
-    ],
-)
+@pytest.mark.parametrize("name", ["private-fair-adult", "conceal-adult-100", "dia-lsac-sex"])
 def test_printed_figures_stand_beside_no_run_that_was_set_to_play_something_else(name: str) -> None:
     found = read(name)
     tried = 0
@@ -338,8 +320,8 @@ def test_printed_figures_stand_beside_no_run_that_was_set_to_play_something_else
         ]
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["conceal-adult-100", "private-fair-adult", "dia-lsac-sex", "synthetic-table2"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["conceal-adult-100", "private-fair-adult", "dia-lsac-sex"])
 def test_printed_figures_stand_beside_no_copy_of_a_file_that_plays_something_else(name: str, tmp_path: Path) -> None:
     found, copy = read(name), tmp_path / "mine.toml"
     base = [paper_figure(cell.scenario) for cell in found.cells]
@@ -468,105 +450,68 @@ def test_a_trial_s_delta_is_shared_by_as_many_batches_as_it_may_ask(hidden: bool
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     # Keys.
     ({"data.test_sise": 5}, "data.test_sise", "did you mean data.test_size?"),
-    ({"compliance.epsilom": 5}, "compliance.epsilom", "did you mean compliance.epsilon?"),
     ({"develloper": {}}, "develloper", "did you mean developer?"),
     ({"zzz": {}}, "zzz", "unknown key"),
-    ({"data.zzz": 1}, "data.zzz", "unknown key"),
     ({"data.a\nb": 1}, "data.", "unknown key"),
-    ({"a\nb": 1}, "b", "unknown key"),
     ({"sweep": {"developer.querys": [1]}}, "developer.querys", "did you mean developer.queries?"),
-    ({"sweep": {"queries": [1]}}, "queries", "unknown key"),
-    ({"sweep": {"a\nb": [1]}}, "b", "unknown key"),
     ({"sweep": {"developer.queries": []}}, "developer.queries", "at least one value"),
     ({"sweep": {"developer.queries": 5}}, "developer.queries", "must be a list"),
     ({"sweep": {"developer.queries": [5, 0]}}, "developer.queries", "not 0"),
     ({"sweep": {"compliance.mechanism": ["laplace", "exact"]}}, "compliance.epsilon", "exact"),
     ({"sweep": [1]}, "sweep", "must be a table"),
     ({"sweep": [{"data.n0": [2]}, {"developer.queries": [5]}]}, "sweep", "the same keys"),
-    ({"data": 3}, "data", "must be"),
     ({"data": 3, "sweep": {"data.n0": [1]}}, "data", "must be a table"),
     ({"paper": [{"where": {}}]}, "paper.0.source", "is missing"),
     ({"paper": [{"source": "x", "where": {}, "leek": 1}]}, "paper.0.leek", "unknown key"),
     # What has to be there.
     ({"scenario": {"game": "reveal"}}, "scenario.name", "is missing"),
-    ({"scenario": {"name": "x"}}, "scenario.game", "is missing"),
-    ({"data.source": None}, "data.source", "is missing"),
     ({"data.test_size": None}, "data.test_size", "is missing"),
-    ({"compliance.mechanism": None}, "compliance.mechanism", "is missing"),
     ({"compliance.epsilon": None}, "compliance.epsilon", "is missing"),
     ({"developer.queries": None}, "developer.queries", "is missing"),
     ({**SYNTHETIC, "data.n": None}, "data.n:", "is missing"),
-    ({**SYNTHETIC, "data.n0": None}, "data.n0", "is missing"),
-    ({**SYNTHETIC, "data.scores": None}, "data.scores", "is missing"),
     # Values.
     ({"scenario.name": 3}, "scenario.name", "string"),
     ({"scenario.name": "x" * 81}, "scenario.name", "80"),
     ({"scenario.game": "chess"}, "scenario.game", "reveal"),
     ({"scenario.trials": 0}, "scenario.trials", "not 0"),
-    ({"scenario.trials": 1.0}, "scenario.trials", "integer"),
     ({"scenario.trials": True}, "scenario.trials", "integer"),
-    ({"scenario.trials": "2"}, "scenario.trials", "integer"),
     ({"scenario.seed": -1}, "scenario.seed", "not -1"),
     ({"data.test_size": 2}, "data.test_size", "not 2"),
-    ({"data.test_size": 50.5}, "data.test_size", "integer"),
-    ({"data.test_size": "many"}, "data.test_size", "integer"),
-    ({"data.n0": 0}, "data.n0", "not 0"),
     ({"data.n0": 50}, "data.n0", "at most 49"),
-    ({"data.drop": "age"}, "data.drop", "must be"),
     ({"data.drop": [3]}, "data.drop", "string"),
     ({"data.train_share": 1}, "data.train_share", "not 1"),
-    ({"data.train_share": -0.1}, "data.train_share", "not -0.1"),
     ({"data.train_share": math.nan}, "data.train_share", "not nan"),
-    ({"data.train_share": False}, "data.train_share", "not False"),
-    ({"data.train_share": "0.5"}, "data.train_share", "not '0.5'"),
     ({"data.n": 50}, "data.n:", "only synthetic"),
-    ({"data.scores": "uniform"}, "data.scores", "only synthetic"),
     ({**SYNTHETIC, "data.test_size": 30}, "data.test_size", "leave it out"),
     ({**SYNTHETIC, "data.n": 10**15}, "data.n:", "not 1000000000000000"),
-    ({**SYNTHETIC, "data.n0": 50}, "data.n0", "at most 49"),
     ({"data.hidden": 1}, "data.hidden", "boolean"),
     ({"data.hidden": True, "compliance.metric": "eo"}, "data.hidden", "(sp, abs_sp, di), not eo"),
     ({"data.hidden": True, "data.train_share": 0}, "data.hidden", "data.train_share must be above 0"),
     ({**SYNTHETIC, "data.hidden": True, "data.n": 200_000}, "data.hidden", "at most 100000 people, not 200000"),
-    ({"compliance.metric": "spp"}, "compliance.metric", "sp"),
     ({"compliance.mechanism": "gauss"}, "compliance.mechanism", "gaussian"),
     *(
         ({"compliance.epsilon": bad}, "compliance.epsilon", "positive number")
         for bad in (
             0,
-            0.0,
-            -1,
             -math.inf,
             math.nan,
             True,
-            False,
-            "much",
             "5",
-            [1.0],
             datetime.date(2024, 1, 1),
             10**400,
         )
     ),
     ({"compliance.delta": 1.0}, "compliance.delta", "less than 1"),
     ({"compliance.delta": -1e-6}, "compliance.delta", "not -1e-06"),
-    ({"compliance.delta": False}, "compliance.delta", "not False"),
-    ({"compliance.noise": "none"}, "compliance.noise", "'seeded'"),
-    ({"compliance.bounding": "clip"}, "compliance.bounding", "'clamp'"),
     ({"compliance.mechanism": "conceal", "compliance.bounding": "truncate"}, "compliance.bounding", "choose clamp"),
     ({"compliance.mechanism": "exact"}, "compliance.epsilon", '"inf"'),
-    ({"developer.strategy": "the best"}, "developer.strategy", "single, pair, linear"),
     ({"developer.strategy": "a\nb"}, "developer.strategy", "single, pair, linear"),
     ({"developer.perturbation": 0}, "developer.perturbation", "not 0"),
-    ({"developer.perturbation": 1.5}, "developer.perturbation", "not 1.5"),
-    ({"developer.perturbation": True}, "developer.perturbation", "not True"),
-    ({"developer.perturbation": "0.1"}, "developer.perturbation", "not '0.1'"),
     ({"adversary.attack": ["kl"]}, "adversary.attack", '"loss-test"'),
-    ({"adversary.attack": "loss-test"}, "adversary.attack", "must be"),
     ({"adversary.probes": 1}, "adversary.probes", "not 1"),
     ({"adversary.probes": 100_001}, "adversary.probes", "not 100001"),
     # Strategy, metric and decoder.
     ({"compliance.metric": "abs_sp"}, "developer.strategy", "reads sp, eo, fpr, oad"),
-    ({"compliance.metric": "abs_eo"}, "developer.strategy", "reads sp, eo, fpr, oad"),
     ({"developer": {"strategy": "absolute"}}, "developer.strategy", "abs_fpr, eodds_max, eodds_sum, abs_oad, not sp"),
     ({"developer": {"strategy": "verdicts"}}, "developer.strategy", "pass-fail"),
     ({"developer": {"strategy": "splitting"}, "compliance.epsilon": 1.0}, "developer.strategy", "exact answers only"),
@@ -579,10 +524,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"developer": {"strategy": "linear", "decoder": "l1"}}, "developer.decoder", "lstsq"),
     ({"developer": {"strategy": "single", "decoder": "l1"}}, "developer.decoder", "reads the answers itself"),
     # Numbers of queries.
-    *(
-        ({"developer.queries": bad}, "developer.queries", "at least 1")
-        for bad in (0, -1, 2.0, True, "many", "n", "n-1")
-    ),
+    *(({"developer.queries": bad}, "developer.queries", "at least 1") for bad in (0, 2.0, True, "many", "n-1")),
     ({"developer.queries": 20_000}, "developer.queries", "not 20000"),
     (
         {"developer": {"strategy": "best", "queries": 1}, "compliance.metric": "eodds_max"},
@@ -592,68 +534,54 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "key", "hint"), REFUSED, ids=lambda part: repr(part)[:60])
-def test_what_cannot_be_played_is_refused_in_one_line_that_names_the_key(
-    changes: dict[str, Any], key: str, hint: str
-) -> None:
-    text = refusal(lambda: lay_out(values(changes), "mine.toml"))
-    assert text.startswith("mine.toml: ")
-    assert key in text
-    assert hint in text
+@pytest.mark.parametrize("part", range(8))
+def test_what_cannot_be_played_is_refused_in_one_line_that_names_the_key(part: int) -> None:
+    for changes, key, hint in REFUSED[part::8]:
+        text = refusal(lambda changes=changes: lay_out(values(changes), "mine.toml"))
+        assert text.startswith("mine.toml: ")
+        assert key in text
+        assert hint in text
 
 
-@pytest.mark.parametrize("changes", [{"scenario.name": ""}, {"adversary.attack": ["loss-test", "loss-test"]}], ids=repr)
-def test_a_refusal_is_a_sentence(changes: dict[str, Any]) -> None:
-    assert "should" not in refusal(lambda: lay_out(values(changes), "mine.toml"))
+def test_a_refusal_is_a_sentence() -> None:
+    assert "should" not in refusal(lambda: plan_of(scenario__name=""))
+    assert "should" not in refusal(lambda: plan_of(adversary__attack=["loss-test", "loss-test"]))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "metric", "queries"),
-    [
+def test_a_number_of_queries_that_a_strategy_cannot_ask_is_refused() -> None:
+    for strategy, metric, queries in (
         ("single", "sp", 2),
-        ("single", "sp", "n"),
         ("single", "eo", "n-1"),
         ("pair", "sp", 1),
-        ("pair", "sp", "n"),
         ("linear", "sp", 48),
         ("linear", "sp", 51),
         ("linear", "eo", 50),  # the stratum's people are asked, and their number varies
-        ("linear", "eo", 49),
         ("absolute", "abs_sp", 49),
-        ("absolute", "abs_sp", "n-1"),
         ("absolute", "abs_eo", 50),
-    ],
-)
-def test_a_number_of_queries_that_a_strategy_cannot_ask_is_refused(
-    strategy: str, metric: str, queries: int | str
-) -> None:
-    text = refusal(lambda: plan_of(compliance__metric=metric, developer={"strategy": strategy, "queries": queries}))
-    assert f"developer.queries: strategy {strategy} asks" in text
-    assert str(queries) in text
+    ):
+        asked = {"strategy": strategy, "queries": queries}
+        text = refusal(lambda metric=metric, asked=asked: plan_of(compliance__metric=metric, developer=asked))
+        assert f"developer.queries: strategy {strategy} asks" in text
+        assert str(queries) in text
 
 
-@pytest.mark.parametrize(
-    ("strategy", "metric", "queries"),
-    [
+def test_a_number_of_queries_that_a_strategy_can_ask_is_taken() -> None:
+    for strategy, metric, queries in (
         ("single", "eo", 1),
         ("pair", "sp", 2),
         ("linear", "sp", 49),
         ("linear", "sp", 50),
-        ("linear", "eo", "n"),
         ("linear", "eo", "n-1"),
         ("absolute", "abs_sp", 50),
         ("absolute", "abs_eo", "n"),
         ("gaussian", "eo", 10_000),
-    ],
-)
-def test_a_number_of_queries_that_a_strategy_can_ask_is_taken(strategy: str, metric: str, queries: int | str) -> None:
-    found = plan_of(compliance__metric=metric, developer={"strategy": strategy, "queries": queries})
-    assert found.scenario.queries == queries
+    ):
+        found = plan_of(compliance__metric=metric, developer={"strategy": strategy, "queries": queries})
+        assert found.scenario.queries == queries
 
 
-@pytest.mark.parametrize(
-    ("setting", "named"),
-    [
+def test_a_bad_setting_is_refused_in_one_line_that_names_it() -> None:
+    for setting, named in (
         ("data.test_sise=3", "data.test_sise"),
         ("testsize=3", "testsize"),
         ("sweep.queries=[3]", "sweep.queries"),
@@ -665,31 +593,23 @@ def test_a_number_of_queries_that_a_strategy_can_ask_is_taken(strategy: str, met
         ("data.test_size=", "data.test_size"),
         ("data.test_size=[50", "data.test_size"),
         ("data.advantaged=1", "data.advantaged"),
-        pytest.param("scenario.seed=" + "9" * 5000, "scenario.seed", id="5000 digits"),
-        pytest.param("scenario.seed=" + "[" * 20_000, "scenario.seed", id="20000 brackets"),
-    ],
-)
-def test_a_bad_setting_is_refused_in_one_line_that_names_it(setting: str, named: str) -> None:
-    assert named in refusal(lambda: read("demo", [setting]))
+        ("scenario.seed=" + "9" * 5000, "scenario.seed"),
+        ("scenario.seed=" + "[" * 20_000, "scenario.seed"),
+    ):
+        assert named in refusal(lambda setting=setting: read("demo", [setting]))
 
 
 NEAREST = {
     "epsilon=1": "unknown key; did you mean compliance.epsilon?",
-    "Epsilon=1": "unknown key; did you mean compliance.epsilon?",
     "epsilno=1": "unknown key; did you mean compliance.epsilon?",
-    "developer.epsilon=1": "unknown key; did you mean compliance.epsilon?",
     "complaince.epsilon=1": "unknown key; did you mean compliance.epsilon?",
     "seed=1": "unknown key; did you mean scenario.seed or faults.seed?",
     "quries=3": "unknown key; did you mean developer.queries?",
     "developer.strategy=bset": "not 'bset'; did you mean best?",
-    "developer.strategy=Best": "not 'Best'; did you mean best?",
-    "developer.decoder=bets": "not with 'bets'; did you mean best?",
     "developer.queries=nedeed": "not 'nedeed'; did you mean needed?",
     "compliance.mechanism=laplce": "not 'laplce'; did you mean laplace?",
     "compliance.metric=abs-sp": "not 'abs-sp'; did you mean abs_sp?",
     "compliance.precision=flaot32": "not 'flaot32'; did you mean float32?",
-    "compliance.bounding=trunkate": "not 'trunkate'; did you mean truncate?",
-    "compliance.noise=seedd": "not 'seedd'; did you mean seeded?",
     'developer.knows=["precison"]': "not 'precison'; did you mean precision?",
     "scenario.game=revaal": "not 'revaal'; did you mean reveal?",
     'scenario.require=["landlok"]': "not 'landlok'; did you mean landlock?",
@@ -698,28 +618,23 @@ NEAREST = {
 """What is set, and how its refusal ends."""
 
 
-@pytest.mark.parametrize("setting", NEAREST)
-def test_a_refusal_ends_with_the_nearest_name(setting: str) -> None:
-    assert refusal(lambda: read("demo", [setting])).endswith(NEAREST[setting])
-
-
-@pytest.mark.few(7)
-@pytest.mark.parametrize("setting", NEAREST)
-def test_a_refusal_of_a_file_ends_with_the_nearest_name_too(tmp_path: Path, setting: str) -> None:
-    dotted, _, text = setting.partition("=")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    whole = as_values(read("demo").scenario) | {"sweep": {}}
-    section, dot, key = dotted.partition(".")
-    inside = {**whole.get(section, {}), key: value} if dot else value
-    (tmp_path / "mine.toml").write_text(
-        tomli_w.dumps({section: inside, **{k: v for k, v in whole.items() if k != section}})
-    )
-    text = refusal(lambda: read(str(tmp_path / "mine.toml")))
-    # A table that is not there is looked for among tables.
-    assert text.endswith("did you mean compliance?" if section == "complaince" else NEAREST[setting])
+def test_a_refusal_ends_with_the_nearest_name_of_a_setting_and_of_a_file(tmp_path: Path) -> None:
+    played = as_values(read("demo").scenario) | {"sweep": {}}
+    for setting in NEAREST:
+        assert refusal(lambda setting=setting: read("demo", [setting])).endswith(NEAREST[setting])
+        dotted, _, text = setting.partition("=")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        section, dot, key = dotted.partition(".")
+        inside = {**played.get(section, {}), key: value} if dot else value
+        (tmp_path / "mine.toml").write_text(
+            tomli_w.dumps({section: inside, **{k: v for k, v in played.items() if k != section}})
+        )
+        text = refusal(lambda: read(str(tmp_path / "mine.toml")))
+        # A table that is not there is looked for among tables.
+        assert text.endswith("did you mean compliance?" if section == "complaince" else NEAREST[setting])
 
 
 @pytest.mark.parametrize(
@@ -765,11 +680,10 @@ def test_a_file_that_holds_no_scenario_is_refused_in_one_line_that_names_it(
     assert said in text
 
 
-@pytest.mark.parametrize("setting", ["scenario.seed=3", "scenario.seed=[3]"])
-def test_settings_on_a_file_whose_sweep_is_no_table_are_refused(tmp_path: Path, setting: str) -> None:
+def test_settings_on_a_file_whose_sweep_is_no_table_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("sweep = 3\n" + tomli_w.dumps(PLAYABLE), encoding="utf-8")
-    assert "sweep" in refusal(lambda: read(str(file), [setting]))
+    assert "sweep" in refusal(lambda: read(str(file), ["scenario.seed=[3]"]))
 
 
 @pytest.mark.parametrize(("name", "hint"), [("dmeo", "did you mean demo?"), ("/nowhere/x.toml", "fairwall list")])
@@ -818,9 +732,9 @@ def test_cells_are_counted_before_they_are_laid_out() -> None:
 
 
 def test_a_long_axis_is_laid_out_once_a_cell() -> None:
-    seeds = [*range(6000), *range(6000)]
+    seeds = [*range(1000), *range(1000)]
     cells = lay_out(values({"sweep": {"scenario.seed": seeds}}), "some").cells
-    assert [cell.scenario.scenario.seed for cell in cells] == [*range(6000)]
+    assert [cell.scenario.scenario.seed for cell in cells] == [*range(1000)]
     assert len({id(cell.scenario.sweep) for cell in cells}) == 1
     assert cells[-1].scenario.sweep == {"scenario.seed": seeds}
 

@@ -36,13 +36,13 @@ def everybody(people: Bits) -> NDArray[np.bool_]:
     return np.ones(len(people), np.bool_)
 
 
-def test_leakage_is_definition_5_1_for_every_game_of_up_to_six() -> None:
-    for guess, protected in games(6):
+def test_leakage_is_definition_5_1_for_every_game_of_up_to_five() -> None:
+    for guess, protected in games(5):
         assert leakage(guess, protected) == pytest.approx(float(definition_5_1(guess, protected)), abs=1e-12)
 
 
 def test_a_guess_is_exact_if_and_only_if_everybody_is_recovered() -> None:
-    for guess, protected in games(5):
+    for guess, protected in games(4):
         score = score_guess(guess, protected, everybody(guess), protected)
         assert score.recovered == sum(guess.tolist()[i] == a for i, a in enumerate(protected.tolist()))
         assert score.exact == (score.recovered == len(guess)) == (score.leakage == 100)
@@ -63,7 +63,7 @@ def test_the_targeted_are_counted_among_themselves() -> None:
 
 
 def test_a_partition_is_worth_as_much_as_its_mirror_image() -> None:
-    for guess, protected in games(5):
+    for guess, protected in games(4):
         mirror = (1 - guess).astype(np.uint8)
         scores = [
             score_partition(one, protected, everybody(one), protected, False, [everybody(one)])
@@ -73,7 +73,7 @@ def test_a_partition_is_worth_as_much_as_its_mirror_image() -> None:
 
 
 def test_a_partition_is_worth_the_better_of_the_two_ways_to_name_its_groups() -> None:
-    for guess, protected in games(5):
+    for guess, protected in games(4):
         score = score_partition(guess, protected, everybody(guess), protected, True, [everybody(guess)])
         value = definition_5_1(guess, protected)
         assert score.leakage == pytest.approx(float(max(value, 100 - value)), abs=1e-12)
@@ -90,7 +90,7 @@ def test_a_partition_named_by_size_is_worth_what_the_named_guess_is() -> None:
 
 
 def test_a_partition_named_by_its_first_person_has_that_person_right() -> None:
-    for guess, protected in games(5):
+    for guess, protected in games(4):
         score = score_partition(guess, protected, everybody(guess), protected, False, [everybody(guess)])
         value = definition_5_1(guess, protected)
         named = value if guess[0] == protected[0] else 100 - value

@@ -49,14 +49,13 @@ def test_the_table_of_one_metric() -> None:
     assert lines[4].split() == ["smooth,", "beta", "0.01", "0.47088258", "11.772065"]
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("options", ["", "--beta 0.5 --models 1000000", "--may-be-empty --beta 1e-05", "--binary"])
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_table_fits_eighty_columns(metric: str, options: str) -> None:
-    status, out, err = call(f"--metric {metric} --n00 4000 --n01 30000 --n10 2000 --n11 9000 {options}")
-    assert (status, err) == (0, "")
-    assert max(map(len, out.splitlines())) <= 80
-    assert ("smooth" in out) == ("--beta" in options)
+def test_a_table_fits_eighty_columns() -> None:
+    options = ("", "--beta 0.5 --models 1000000", "--may-be-empty --beta 1e-05", "--binary")
+    for metric, asked in zip(METRICS, itertools.cycle(options), strict=False):
+        status, out, err = call(f"--metric {metric} --n00 4000 --n01 30000 --n10 2000 --n11 9000 {asked}")
+        assert (status, err) == (0, "")
+        assert max(map(len, out.splitlines())) <= 80
+        assert ("smooth" in out) == ("--beta" in asked)
 
 
 def test_one_json_object() -> None:
@@ -79,12 +78,12 @@ def test_lines_agree_with_the_laws() -> None:
     assert answers(*questions) == expected
 
 
-@pytest.mark.parametrize(("metric", "groups"), [("sp", (4, 6)), ("eo", (3, 4)), ("abs_fpr", (1, 2)), ("oad", (4, 6))])
-def test_two_counts_are_those_of_the_metric_s_stratum(metric: str, groups: tuple[int, int]) -> None:
-    four = {"metric": metric, "n00": 1, "n01": 2, "n10": 3, "n11": 4, "beta": 0.1}
-    two = {"metric": metric, "n0": groups[0], "n1": groups[1], "beta": 0.1}
-    first, second = answers(four, two)
-    assert first == second
+def test_two_counts_are_those_of_the_metric_s_stratum() -> None:
+    for metric, groups in [("sp", (4, 6)), ("eo", (3, 4)), ("abs_fpr", (1, 2)), ("oad", (4, 6))]:
+        four = {"metric": metric, "n00": 1, "n01": 2, "n10": 3, "n11": 4, "beta": 0.1}
+        two = {"metric": metric, "n0": groups[0], "n1": groups[1], "beta": 0.1}
+        first, second = answers(four, two)
+        assert first == second
 
 
 def test_queries_multiply_everything() -> None:
@@ -129,9 +128,8 @@ def test_an_empty_group_is_an_error_unless_it_may_be_empty() -> None:
     assert "at least 1" in err
 
 
-@pytest.mark.parametrize(
-    ("question", "named"),
-    [
+def test_what_is_wrong_is_named() -> None:
+    for question, named in [
         ({"metric": "eodds_max", "n0": 3, "n1": 4}, "missing n00, n01, n10, n11"),
         ({"metric": "eodds_sum", "n00": 3, "n11": 4}, "missing n01, n10"),
         ({"metric": "sp", "n0": 3}, "missing n1"),
@@ -154,12 +152,10 @@ def test_an_empty_group_is_an_error_unless_it_may_be_empty() -> None:
         ({"metric": "sp", "n0": 3, "n1": 4, "beta": math.inf}, "beta must be a finite number"),
         ({"metric": "sp", "n0": 3, "n1": 4, "beta": "0.1"}, "beta must be a finite number"),
         ([1, 2], "a question is a JSON object"),
-    ],
-)
-def test_what_is_wrong_is_named(question: Any, named: str) -> None:
-    text = refusal(question)
-    assert named in text
-    assert "\n" not in text
+    ]:
+        text = refusal(question)
+        assert named in text
+        assert "\n" not in text
 
 
 def test_a_bad_line_does_not_stop_the_others() -> None:
@@ -175,11 +171,11 @@ def test_nothing_in_nothing_out() -> None:
     assert call("--jsonl") == (0, "", "")
 
 
-@pytest.mark.parametrize("arguments", ["--jsonl --metric sp", "--jsonl --json", "--jsonl --models 2"])
-def test_lines_take_every_setting_from_the_line(arguments: str) -> None:
-    status, _, err = call(arguments)
-    assert status == 2
-    assert "takes every setting from standard input" in err
+def test_lines_take_every_setting_from_the_line() -> None:
+    for arguments in ["--jsonl --metric sp", "--jsonl --json", "--jsonl --models 2"]:
+        status, _, err = call(arguments)
+        assert status == 2
+        assert "takes every setting from standard input" in err
 
 
 def test_a_large_stratum_is_no_slower() -> None:

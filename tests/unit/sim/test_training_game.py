@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -65,31 +64,26 @@ def rows_of(*hands: Hand) -> list[bytes]:
     return [row.tobytes() for hand in hands for row in np.column_stack([hand.features, hand.protected])]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_nobody_is_in_two_hands_and_canaries_are_mislabelled_and_inside_as_the_coins_say() -> None:
+    for changes in [
         {},
         {"training__canaries": 60},
         {"data__people": 300, "data__disadvantaged_share": 0.1, "training__canaries": 40, "data__public_share": 0.25},
-    ],
-)
-def test_nobody_is_in_two_hands_and_canaries_are_mislabelled_and_inside_as_the_coins_say(
-    changes: Mapping[str, Any],
-) -> None:
-    table = dealt(**changes)
-    everybody = dict(zip(rows_of(all_rows()), all_rows().labels.tolist(), strict=True))
-    assert len(everybody) == 1000, "rows can be told apart"
-    people, test, canaries = (rows_of(hand) for hand in (table.people, table.test, table.canaries))
-    inside = [row for row, bit in zip(canaries, table.inside, strict=True) if bit]
-    assert len({*people, *test}) == len(people) + len(test)
-    assert set(canaries) & set(people) == set(inside)
-    assert not set(canaries) & set(test)
-    for hand, rows in ((table.people, people), (table.test, test), (table.canaries, canaries)):
-        flipped = [everybody[row] != label for row, label in zip(rows, hand.labels.tolist(), strict=True)]
-        assert flipped == [row in set(canaries) for row in rows]
-    # The public ones come first, and no canary is among them.
-    assert table.public_rows == round(changes.get("data__public_share", 0) * (len(people) - len(inside)))
-    assert not set(people[: table.public_rows]) & set(canaries)
+    ]:
+        table = dealt(**changes)
+        everybody = dict(zip(rows_of(all_rows()), all_rows().labels.tolist(), strict=True))
+        assert len(everybody) == 1000, "rows can be told apart"
+        people, test, canaries = (rows_of(hand) for hand in (table.people, table.test, table.canaries))
+        inside = [row for row, bit in zip(canaries, table.inside, strict=True) if bit]
+        assert len({*people, *test}) == len(people) + len(test)
+        assert set(canaries) & set(people) == set(inside)
+        assert not set(canaries) & set(test)
+        for hand, rows in ((table.people, people), (table.test, test), (table.canaries, canaries)):
+            flipped = [everybody[row] != label for row, label in zip(rows, hand.labels.tolist(), strict=True)]
+            assert flipped == [row in set(canaries) for row in rows]
+        # The public ones come first, and no canary is among them.
+        assert table.public_rows == round(changes.get("data__public_share", 0) * (len(people) - len(inside)))
+        assert not set(people[: table.public_rows]) & set(canaries)
 
 
 @cache
@@ -137,10 +131,10 @@ def test_compliance_is_dealt_the_groups_of_those_who_are_trained_on_where_the_de
     assert dealt(compliance=PURSE).compliance is None, "who is not fair asks nothing"
 
 
-@pytest.mark.parametrize(("people", "share", "few"), [(200, 0.1, 20), (100, 0.25, 25), (600, 0.3, 180)])
-def test_so_many_are_disadvantaged(people: int, share: float, few: int) -> None:
-    table = dealt(data__people=people, data__disadvantaged_share=share)
-    assert ((table.people.protected == 0).sum(), len(table.people.labels)) == (few, people)
+def test_so_many_are_disadvantaged() -> None:
+    for people, share, few in [(200, 0.1, 20), (100, 0.25, 25), (600, 0.3, 180)]:
+        table = dealt(data__people=people, data__disadvantaged_share=share)
+        assert ((table.people.protected == 0).sum(), len(table.people.labels)) == (few, people)
 
 
 BAD_DEALS = {
@@ -162,12 +156,12 @@ BAD_DEALS = {
 }
 
 
-@pytest.mark.parametrize(("changes", "words"), BAD_DEALS.values(), ids=BAD_DEALS)
-def test_what_cannot_be_dealt_is_refused_in_one_line(changes: Mapping[str, Any], words: str) -> None:
-    with pytest.raises((DealError, DataError)) as refused:
-        dealt(**changes)
-    assert str(refused.value).startswith(words)
-    assert "\n" not in str(refused.value)
+def test_what_cannot_be_dealt_is_refused_in_one_line() -> None:
+    for changes, words in BAD_DEALS.values():
+        with pytest.raises((DealError, DataError)) as refused:
+            dealt(**changes)
+        assert str(refused.value).startswith(words)
+        assert "\n" not in str(refused.value)
 
 
 def test_a_table_of_one_label_is_refused(tmp_path: Path) -> None:
@@ -275,18 +269,15 @@ def test_a_cell_is_the_mean_of_its_lines_and_counts_all_their_canaries() -> None
 # Canaries.
 
 
-@pytest.mark.parametrize(
-    ("scores", "labels", "guesses"),
-    [
+def test_the_adversary_guesses_by_how_well_the_label_is_fitted() -> None:
+    for scores, labels, guesses in [
         ([0.9, 0.1, 0.5], [1, 1, 1], [1, 0, 2]),
         ([0.9, 0.1, 0.5], [0, 0, 0], [0, 1, 2]),
         ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [1] * 6, [1, 1, 2, 2, 0, 0]),
         ([0.2], [1], [1]),
         ([], [], []),
-    ],
-)
-def test_the_adversary_guesses_by_how_well_the_label_is_fitted(scores: Any, labels: Any, guesses: Any) -> None:
-    assert guess(np.array(scores, dtype=float), np.array(labels, dtype=np.uint8)).tolist() == guesses
+    ]:
+        assert guess(np.array(scores, dtype=float), np.array(labels, dtype=np.uint8)).tolist() == guesses
 
 
 def enumerated(canaries: int, guessed: int, right: int, epsilon: float, delta: float) -> float:
@@ -299,15 +290,15 @@ def enumerated(canaries: int, guessed: int, right: int, epsilon: float, delta: f
     return min(1.0, sum(law[right:]) + canaries * delta * beyond)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.03])
-def test_the_probability_is_the_theorems_for_every_small_number_of_guesses(delta: float) -> None:
-    for canaries in range(1, 8):
-        for guessed in range(canaries + 1):
-            for right in range(guessed + 1):
-                for epsilon in (0.0, 0.4, 2.0):
-                    wanted = enumerated(canaries, guessed, right, epsilon, delta)
-                    found = probability(canaries, guessed, right, epsilon, delta)
-                    assert found == pytest.approx(wanted, abs=1e-12), (canaries, guessed, right, epsilon)
+def test_the_probability_is_the_theorems_for_every_small_number_of_guesses() -> None:
+    for delta in [0.0, 0.03]:
+        for canaries in range(1, 7):
+            for guessed in range(canaries + 1):
+                for right in range(guessed + 1):
+                    for epsilon in (0.0, 0.4, 2.0):
+                        wanted = enumerated(canaries, guessed, right, epsilon, delta)
+                        found = probability(canaries, guessed, right, epsilon, delta)
+                        assert found == pytest.approx(wanted, abs=1e-12), (canaries, guessed, right, epsilon)
 
 
 def test_all_guesses_right_refute_what_one_can_compute_by_hand() -> None:
@@ -325,14 +316,12 @@ def test_all_guesses_right_refute_what_one_can_compute_by_hand() -> None:
 
 
 def test_what_is_refuted_grows_with_right_guesses_and_falls_with_delta() -> None:
-    found = [[epsilon_refuted(60, 40, right, delta) for right in range(41)] for delta in (0.0, 1e-4, 1e-2)]
+    found = [[epsilon_refuted(60, 40, right, delta) for right in range(0, 41, 4)] for delta in (0.0, 1e-4, 1e-2)]
     assert all(sorted(row) == row for row in found[:2])
     assert all(a >= b for lines in pairwise(found) for a, b in zip(*lines, strict=True))
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize("guessed", [7, 40, 100])
+@pytest.mark.parametrize(("epsilon", "guessed"), [(1.0, 7), (0.2, 40)])
 def test_randomised_response_is_refuted_its_own_epsilon_in_one_run_of_twenty_at_most(
     epsilon: float, guessed: int
 ) -> None:
@@ -443,25 +432,24 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("changes", "words"), BAD.values(), ids=BAD)
-def test_what_cannot_be_played_is_refused_in_one_line(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        cell(**changes)
-    assert str(refused.value).startswith(f"toy.toml: {words}"), refused.value
-    assert "\n" not in str(refused.value)
+def test_what_cannot_be_played_is_refused_in_one_line() -> None:
+    for changes, words in BAD.values():
+        with pytest.raises(ScenarioError) as refused:
+            cell(**changes)
+        assert str(refused.value).startswith(f"toy.toml: {words}"), refused.value
+        assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 700.0])
-@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
-def test_a_purse_pays_for_what_it_is_shared_out_to_and_hardly_more(epsilon: float, delta: float) -> None:
-    scenario = cell(training__model="rates", compliance={**PURSE, "epsilon": epsilon, "delta": delta}).scenario
-    assert scenario.told
-    for times in (1, 2, 11):
-        multiplier = flip_multiplier(epsilon, delta, times)
-        spent = Budget(epsilon, delta, Rule.TIGHT).spent(
-            {Loss(gaussian_epsilon(multiplier, delta), delta, Law.GAUSSIAN, multiplier): times}
-        )
-        assert 0.998 * epsilon < spent <= epsilon
+def test_a_purse_pays_for_what_it_is_shared_out_to_and_hardly_more() -> None:
+    for epsilon, delta in [(0.01, 1e-9), (1.0, 1e-5), (700.0, 0.01)]:
+        scenario = cell(training__model="rates", compliance={**PURSE, "epsilon": epsilon, "delta": delta}).scenario
+        assert scenario.told
+        for times in (1, 2, 11):
+            multiplier = flip_multiplier(epsilon, delta, times)
+            spent = Budget(epsilon, delta, Rule.TIGHT).spent(
+                {Loss(gaussian_epsilon(multiplier, delta), delta, Law.GAUSSIAN, multiplier): times}
+            )
+            assert 0.998 * epsilon < spent <= epsilon
 
 
 def test_who_is_dealt_in_follows_from_the_model() -> None:

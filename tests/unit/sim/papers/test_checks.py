@@ -62,7 +62,7 @@ TWINS: list[tuple[Callable[[], Any], Any, str, Any]] = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("check", "module", "name", "broken"), TWINS, ids=[each[0].__name__ for each in TWINS])
 def test_a_check_that_holds_fails_where_the_mathematics_is_broken(
     monkeypatch: pytest.MonkeyPatch, check: Callable[[], Any], module: Any, name: str, broken: Any
@@ -83,11 +83,11 @@ REFUTED = [
 ]
 
 
-@pytest.mark.parametrize("check", REFUTED, ids=[each.__name__ for each in REFUTED])
-def test_a_refuted_claim_has_a_case_with_figures(check: Callable[[], Any]) -> None:
-    found = check()
-    assert any(letter.isdigit() for letter in found.counterexample)
-    assert found.figures
+def test_a_refuted_claim_has_a_case_with_figures() -> None:
+    for check in REFUTED:
+        found = check()
+        assert any(letter.isdigit() for letter in found.counterexample)
+        assert found.figures
 
 
 def test_table_1_cannot_come_from_the_printed_formulas() -> None:

@@ -122,9 +122,8 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "kinds", "pair", "values"),
-    [
+def test_a_value_is_computed_for_each_unit() -> None:
+    for text, kinds, pair, values in [
         ("gap", {"": {"lambda": 0.0}}, (), [0.0, 10.0, 20.0]),
         ("gap", {"": {"defence": ["none", "else"]}}, (), [0.0, 10.0, 20.0]),
         ("-gap * 2 + 1 / 2", {"": {"defence": "none"}}, (), [0.5, -19.5, -39.5]),
@@ -134,41 +133,31 @@ LINES = [
         ("a.gap > b.gap", {"a": {}, "b": {}}, (), [1 / 3, 1 / 3, 1 / 3]),
         ("a.gap > b.gap", {"a": {}, "b": {}}, ("lambda",), [0.0, 0.0, 0.0]),
         ("gap", {"": {"trial": 2, "lambda": 1}}, (), [21.0]),
-    ],
-)
-def test_a_value_is_computed_for_each_unit(
-    text: str, kinds: dict[str, dict[str, Any]], pair: tuple[str, ...], values: list[float]
-) -> None:
-    assert Value.parse(text, kinds, pair).of(LINES, "trial") == pytest.approx(values)
+    ]:
+        assert Value.parse(text, kinds, pair).of(LINES, "trial") == pytest.approx(values)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_arithmetic_is_refused() -> None:
+    for text in [
         *("", "gap +", "gap if 1 else 2", "gap ** 2", "'gap'", "True", "gap.real.imag", "open(gap)", "max()", "a.gap"),
         *("__import__('os')", "gap[-1]", "gap[0][0]", "lambda", "(gap := 1)", "0 < gap < 1", "not gap", "[gap]"),
         "(" * 300 + "1" + ")" * 300,
-    ],
-)
-def test_what_is_no_arithmetic_is_refused(text: str) -> None:
-    with pytest.raises(ValueRefused):
-        Value.parse(text, {"": {}})
+    ]:
+        with pytest.raises(ValueRefused):
+            Value.parse(text, {"": {}})
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "words"),
-    [
+def test_what_lines_do_not_have_is_named() -> None:
+    for text, where, words in [
         ("eo", {}, "eo: no such key"),
         ("defence", {}, "defence: no number"),
         ("pair[2]", {}, "no such key"),
         ("gap / 0", {}, "division by zero"),
         ("log10(gap)", {}, "log10"),
         ("gap", {"defence": "pooled"}, "no line meets"),
-    ],
-)
-def test_what_lines_do_not_have_is_named(text: str, where: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueRefused, match=words):
-        Value.parse(text, {"": where}).of(LINES, "trial")
+    ]:
+        with pytest.raises(ValueRefused, match=words):
+            Value.parse(text, {"": where}).of(LINES, "trial")
 
 
 # What a file may say.
@@ -197,13 +186,13 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "words"), [each[1:] for each in BROKEN], ids=[each[0] for each in BROKEN])
-def test_a_broken_file_is_one_line_that_names_the_claim(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
-    own = {key: value for key, value in claim(**changes).items() if value is not None}
-    with pytest.raises(UserError, match=words) as refused:
-        papers(folder(tmp_path, own))
-    assert str(refused.value).startswith(f"{tmp_path}/X.toml: ")
-    assert len(str(refused.value).splitlines()) == 1
+def test_a_broken_file_is_one_line_that_names_the_claim(tmp_path: Path) -> None:
+    for changes, words in [each[1:] for each in BROKEN]:
+        own = {key: value for key, value in claim(**changes).items() if value is not None}
+        with pytest.raises(UserError, match=words) as refused:
+            papers(folder(tmp_path, own))
+        assert str(refused.value).startswith(f"{tmp_path}/X.toml: ")
+        assert len(str(refused.value).splitlines()) == 1
 
 
 def test_two_claims_have_two_names(tmp_path: Path) -> None:
@@ -225,16 +214,16 @@ def test_evidence_that_is_as_it_was_written_has_no_fault(tmp_path: Path) -> None
     assert entry.status == REPRODUCED
 
 
-@pytest.mark.parametrize("key", ["values", "verdict", "test", "seconds", "data", "code", "source", "claim"])
-def test_any_change_of_evidence_is_noticed(tmp_path: Path, key: str) -> None:
-    found, path = measured(tmp_path)
-    content = json.loads(path.read_text())
-    changed = {"values": [[0.4, 0.5, 0.5, 0.5, 0.61]], "seconds": 2.0, "data": {}, "source": {}}
-    path.write_text(json.dumps({**content, key: changed.get(key, "other")}))
-    (fault,) = ledger.faults(found)
-    assert "its digest is another" in fault
-    with pytest.raises(UserError, match="its digest is another"):
-        ledger.entries(found)
+def test_any_change_of_evidence_is_noticed(tmp_path: Path) -> None:
+    for key in ["values", "verdict", "test", "seconds", "data", "code", "source", "claim"]:
+        found, path = measured(tmp_path)
+        content = json.loads(path.read_text())
+        changed = {"values": [[0.4, 0.5, 0.5, 0.5, 0.61]], "seconds": 2.0, "data": {}, "source": {}}
+        path.write_text(json.dumps({**content, key: changed.get(key, "other")}))
+        (fault,) = ledger.faults(found)
+        assert "its digest is another" in fault
+        with pytest.raises(UserError, match="its digest is another"):
+            ledger.entries(found)
 
 
 def rewritten(path: Path, **changes: Any) -> None:
@@ -253,11 +242,11 @@ def test_a_verdict_that_does_not_follow_is_noticed_whatever_the_digest(tmp_path:
     assert entry.status == NOT_REPRODUCED
 
 
-@pytest.mark.parametrize("values", [[], [[]], [INSIDE, INSIDE], [[math.nan]], "x", [["x"]], 3], ids=repr)
-def test_evidence_of_another_shape_is_noticed(tmp_path: Path, values: Any) -> None:
-    found, path = measured(tmp_path)
-    rewritten(path, values=values)
-    assert len(list(ledger.faults(found))) == 1
+def test_evidence_of_another_shape_is_noticed(tmp_path: Path) -> None:
+    for values in [[], [[]], [INSIDE, INSIDE], [[math.nan]], "x", [["x"]], 3]:
+        found, path = measured(tmp_path)
+        rewritten(path, values=values)
+        assert len(list(ledger.faults(found))) == 1
 
 
 def test_evidence_of_another_test_counts_for_nothing(tmp_path: Path) -> None:
@@ -296,16 +285,14 @@ def found_four() -> Finding:
     return Finding("in four cases", "", {"cases": 4})
 
 
-@pytest.mark.parametrize(("again", "faulty"), [(found_three, 0), (found_four, 1), (found_otherwise, 1)])
-def test_a_check_is_executed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: Callable[[], Finding], faulty: int
-) -> None:
-    found = papers(folder(tmp_path, claim(test={"check": "attribute_reveal:alone"})))
-    paper, own = find(found, "X-1")
-    monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", found_three)
-    kept.write(paper.evidence, play.checked(own, {}))
-    monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", again)
-    assert len(list(ledger.faults(found))) == faulty
+def test_a_check_is_executed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for again, faulty in [(found_three, 0), (found_four, 1), (found_otherwise, 1)]:
+        found = papers(folder(tmp_path, claim(test={"check": "attribute_reveal:alone"})))
+        paper, own = find(found, "X-1")
+        monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", found_three)
+        kept.write(paper.evidence, play.checked(own, {}))
+        monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", again)
+        assert len(list(ledger.faults(found))) == faulty
 
 
 # What is shipped.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from compliance.records.people import Records
 from fairwall.laws.response import turning_probability
 from sim.papers.checks import private_limits
 from sim.papers.claim import papers
-from sim.papers.finding import Finding
 from sim.planning.rate_error import RateError, noise_bound_below, of_local_noise, of_noise, of_sampling
 
 
@@ -30,22 +28,17 @@ def printed_error(epsilon: float, people: int) -> float:
     return 0.25 / people + 1 / (epsilon**2 * people)
 
 
-@pytest.mark.parametrize(
-    ("check", "true", "twin", "refuted"),
-    [
+def test_a_finding_follows_from_what_is_computed() -> None:
+    """With the printed law in place of the true one a check says the opposite."""
+    for check, true, twin, refuted in [
         (private_limits.mean_by_range, private_limits._laplace_error, printed_error, True),
         (private_limits.group_noise, of_noise, printed_noise, True),
         (private_limits.case_study, of_noise, printed_noise, True),
         (private_limits.errors, of_noise, printed_noise, False),
         (private_limits.fairness, lambda members: members * 0.0 + 1, lambda members: members * 1.0, True),
-    ],
-)
-def test_a_finding_follows_from_what_is_computed(
-    check: Callable[..., Finding], true: object, twin: object, refuted: bool
-) -> None:
-    """With the printed law in place of the true one a check says the opposite."""
-    assert bool(check(true).counterexample) == refuted
-    assert bool(check(twin).counterexample) != refuted
+    ]:
+        assert bool(check(true).counterexample) == refuted
+        assert bool(check(twin).counterexample) != refuted
 
 
 def test_laplace_noise_alone_meets_the_bound_that_a_constant_does_not() -> None:
@@ -93,27 +86,27 @@ def test_a_gap_that_compliance_answers_errs_like_one_over_the_small_group() -> N
     assert abs(slope + 1) < 5.5 * 0.042 < abs(slope + 0.5)
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize(("ones", "people"), [(0, 3), (2, 5), (4, 8)])
-def test_randomised_response_answer_by_answer(epsilon: float, ones: int, people: int) -> None:
+def test_randomised_response_answer_by_answer() -> None:
     """Every number of turned noes and yeses, with its probability."""
-    p = turning_probability(epsilon)
-    mean = square = 0.0
-    for kept in range(ones + 1):
-        for turned in range(people - ones + 1):
-            chance = math.comb(ones, kept) * (1 - p) ** kept * p ** (ones - kept)
-            chance *= math.comb(people - ones, turned) * p**turned * (1 - p) ** (people - ones - turned)
-            rate = ((kept + turned) / people - p) / (1 - 2 * p)
-            mean, square = mean + chance * rate, square + chance * rate**2
-    assert mean == pytest.approx(ones / people)
-    assert math.sqrt(square - mean**2) == pytest.approx(of_local_noise(epsilon, people))
+    for epsilon in [0.2, 1.0, 3.0]:
+        for ones, people in [(0, 3), (2, 5), (4, 8)]:
+            p = turning_probability(epsilon)
+            mean = square = 0.0
+            for kept in range(ones + 1):
+                for turned in range(people - ones + 1):
+                    chance = math.comb(ones, kept) * (1 - p) ** kept * p ** (ones - kept)
+                    chance *= math.comb(people - ones, turned) * p**turned * (1 - p) ** (people - ones - turned)
+                    rate = ((kept + turned) / people - p) / (1 - 2 * p)
+                    mean, square = mean + chance * rate, square + chance * rate**2
+            assert mean == pytest.approx(ones / people)
+            assert math.sqrt(square - mean**2) == pytest.approx(of_local_noise(epsilon, people))
 
 
-@pytest.mark.parametrize(("epsilon", "rate"), [(0.1, 0.5), (1.0, 0.5), (0.3, 0.02)])
-def test_noise_and_sampling_err_alike_where_it_is_said(epsilon: float, rate: float) -> None:
-    people = noise_bound_below(epsilon, rate)
-    assert of_noise(epsilon, people) == pytest.approx(of_sampling(rate, people))
-    assert noise_bound_below(epsilon, 0.0) == math.inf
+def test_noise_and_sampling_err_alike_where_it_is_said() -> None:
+    for epsilon, rate in [(0.1, 0.5), (1.0, 0.5), (0.3, 0.02)]:
+        people = noise_bound_below(epsilon, rate)
+        assert of_noise(epsilon, people) == pytest.approx(of_sampling(rate, people))
+        assert noise_bound_below(epsilon, 0.0) == math.inf
 
 
 def test_the_product_against_the_maximum() -> None:

@@ -162,9 +162,9 @@ def test_the_names_are_the_training_game_s() -> None:
     assert set(MODELS) < set(training.MODELS)
 
 
-@pytest.mark.parametrize("value", ["1", "true", ">50K", "a b", " a ", '"a"', "[1, 2]", "a=b", "inf", "1999-01-01", "é"])
-def test_a_value_reaches_the_scenario_as_it_is(value: str) -> None:
-    assert read("reveal-adult-100", [f"data.positive={_spelled(value)}"]).scenario.data.positive == value
+def test_a_value_reaches_the_scenario_as_it_is() -> None:
+    for value in ["1", "true", ">50K", "a b", " a ", '"a"', "[1, 2]", "a=b", "inf", "1999-01-01", "é"]:
+        assert read("reveal-adult-100", [f"data.positive={_spelled(value)}"]).scenario.data.positive == value
 
 
 def test_a_group_of_all_others_is_not_named_as_a_value() -> None:
@@ -175,12 +175,10 @@ def test_a_group_of_all_others_is_not_named_as_a_value() -> None:
         assert not any("not a" in word for word in recommendation.command)
 
 
-def test_german_is_too_small_at_a_tenth_and_adult_is_not_at_one() -> None:
+def test_german_is_too_small_at_a_tenth() -> None:
     german = advise(Case(DOMAINS["lending"], 0.1, 0.05, look(Columns("german", "sex", "credit"), 0.1, 0.05)))
     assert german.verdict.startswith("too few rows")
     assert "2,900 more than there are" in german.verdict
-    adult = advise(Case(DOMAINS["lending"], 1.0, 0.05, look(Columns("adult", "sex", "income"), 1.0, 0.05)))
-    assert adult.verdict.startswith("enough rows for a gap within 0.05 at epsilon 1:")
 
 
 def test_it_is_printed_in_80_columns_and_as_json() -> None:
@@ -194,9 +192,9 @@ def test_it_is_printed_in_80_columns_and_as_json() -> None:
         assert [step["node"] for step in values["walk"]] == [step.node.name for step in each.steps]
 
 
-@pytest.mark.parametrize("name", ["criminal justice", "Criminal_Justice", "personalized services", "medical-research"])
-def test_a_domain_may_be_spelled_in_several_ways(name: str) -> None:
-    assert find_domain(name).named
+def test_a_domain_may_be_spelled_in_several_ways() -> None:
+    for name in ["criminal justice", "Criminal_Justice", "personalized services", "medical-research"]:
+        assert find_domain(name).named
 
 
 def test_what_cannot_be_advised_about_is_named() -> None:

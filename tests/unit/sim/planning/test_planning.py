@@ -37,20 +37,12 @@ def batch(mechanism: str, metric: str = "sp", epsilon: float = 2.0, queries: int
 
 
 CASES = [
+    (batch("laplace", "abs_sp", 2.0, bounding="truncate"), 0.4),
     (batch("counts", "sp", 1.0), 0.15),
-    (batch("counts", "abs_eo", 3.0), 0.2),
-    (batch("counts", "eodds_max", 3.0), 0.3),
     (batch("counts", "eodds_sum", 3.0), 0.4),
     (batch("counts-gaussian", "fpr", 2.0, 3), 0.4),
-    (batch("randomized-response", "sp", 2.0), 0.3),
-    (batch("randomized-response", "abs_oad", 3.0), 0.2),
     (batch("randomized-response", "eodds_max", 3.0), 0.4),
-    (batch("laplace", "sp", 4.0), 0.3),
-    (batch("laplace", "abs_sp", 1.0), 0.6),
-    (batch("laplace", "abs_sp", 2.0, bounding="truncate"), 0.4),
     (batch("laplace", "fpr", 6.0, bounding="none"), 0.2),
-    (batch("gaussian", "eodds_max", 8.0), 0.5),
-    (batch("conceal", "eo", 5.0), 0.8),
     (batch("conceal-laplace", "abs_sp", 0.9), 0.45),
     (batch("cauchy", "eodds_sum", 5.0), 1.2),
     (batch("counts" + SHRUNK, "sp", 1.0, 3), 0.5),
@@ -60,8 +52,8 @@ CASES = [
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("asked", "within"), CASES, ids=lambda case: getattr(case, "mechanism", str(case)))
 def test_the_probability_is_the_mechanism_s_own(asked: Batch, within: float) -> None:
-    """By chance, with other seeds, 17 cases would raise an alarm about once in 900 times (4 standard errors)."""
-    draws = 1000
+    """By chance, with other seeds, 9 cases would raise an alarm about once in 1,700 times (4 standard errors)."""
+    draws = 500
     worst = least_favourable(asked, within)
     share = share_within(asked, within, worst, draws)
     assert 0.02 < worst.probability < 0.9999, "a case that tells something"
@@ -97,35 +89,38 @@ def exhaustive_response(n0: int, n1: int, p: float, ones: tuple[int, int], low: 
     return found
 
 
-@pytest.mark.parametrize(("n0", "n1"), [(1, 2), (2, 2), (3, 4)])
-def test_randomised_response_in_small_worlds_one_by_one(n0: int, n1: int) -> None:
-    p = 0.2
-    law = RespondedGap(n0, n1, p)
-    for ones in itertools.product(range(n0 + 1), range(n1 + 1)):
-        gap = ones[1] / n1 - ones[0] / n0
-        for within in (0.1, 0.5):
-            found = law.inside(*(np.array([float(x)]) for x in (gap - within, gap + within, *ones)))
-            assert found[0] == pytest.approx(exhaustive_response(n0, n1, p, ones, gap - within, gap + within), abs=1e-9)
+def test_randomised_response_in_small_worlds_one_by_one() -> None:
+    for n0, n1 in [(1, 2), (3, 3)]:
+        p = 0.2
+        law = RespondedGap(n0, n1, p)
+        for ones in itertools.product(range(n0 + 1), range(n1 + 1)):
+            gap = ones[1] / n1 - ones[0] / n0
+            for within in (0.1, 0.5):
+                found = law.inside(*(np.array([float(x)]) for x in (gap - within, gap + within, *ones)))
+                assert found[0] == pytest.approx(
+                    exhaustive_response(n0, n1, p, ones, gap - within, gap + within), abs=1e-9
+                )
 
 
-@pytest.mark.parametrize("mechanism", ["counts", "counts-gaussian"])
-def test_noisy_counts_in_small_worlds_add_up_and_are_clipped(mechanism: str) -> None:
+def test_noisy_counts_in_small_worlds_add_up_and_are_clipped() -> None:
     """Everything is possible and nothing beyond: every model of 3 and 4 people."""
-    asked = batch(mechanism, counts=Counts(1, 2, 2, 2))
-    law = CountedGap.of(3, 4, counted_noise(asked))
-    assert law.chances.sum() == pytest.approx(1)
-    sum0, sum1 = (sums.ravel().astype(float) for sums in np.meshgrid(range(4), range(5)))
-    one = np.ones(sum0.size)
-    assert law.inside(-one, one, sum0, sum1) == pytest.approx(one)
-    assert not law.inside(1.1 * one, 2 * one, sum0, sum1).any()
-    # Where everybody gets the same there is no gap to hide.
-    same = (sum0 + sum1 == 0) | (sum0 + sum1 == 7)
-    assert law.inside(0 * one, 0 * one, sum0, sum1)[same] == pytest.approx(1)
+    for mechanism in ["counts", "counts-gaussian"]:
+        asked = batch(mechanism, counts=Counts(1, 2, 2, 2))
+        law = CountedGap.of(3, 4, counted_noise(asked))
+        assert law.chances.sum() == pytest.approx(1)
+        sum0, sum1 = (sums.ravel().astype(float) for sums in np.meshgrid(range(4), range(5)))
+        one = np.ones(sum0.size)
+        assert law.inside(-one, one, sum0, sum1) == pytest.approx(one)
+        assert not law.inside(1.1 * one, 2 * one, sum0, sum1).any()
+        # Where everybody gets the same there is no gap to hide.
+        same = (sum0 + sum1 == 0) | (sum0 + sum1 == 7)
+        assert law.inside(0 * one, 0 * one, sum0, sum1)[same] == pytest.approx(1)
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("metric", "within"), [("sp", 0.1), ("abs_sp", 0.2), ("sp", 0.6)])
-@pytest.mark.parametrize("mechanism", ["counts", "randomized-response"])
+@pytest.mark.parametrize(
+    ("mechanism", "metric", "within"), [("counts", "sp", 0.1), ("randomized-response", "abs_sp", 0.2)]
+)
 def test_the_lattice_finds_what_going_through_all_models_finds(mechanism: str, metric: str, within: float) -> None:
     asked = batch(mechanism, metric, 1.5, counts=Counts(22, 48, 15, 31))
     ((n0, n1),) = asked.strata
@@ -136,6 +131,7 @@ def test_the_lattice_finds_what_going_through_all_models_finds(mechanism: str, m
     assert every.min() - 1e-12 <= found < every.min() + 0.004
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["counts", "randomized-response"])
 def test_two_strata_are_searched_one_after_the_other(mechanism: str) -> None:
     asked = batch(mechanism, "eodds_max", 4.0, counts=Counts(7, 9, 6, 8))
@@ -150,7 +146,7 @@ def test_two_strata_are_searched_one_after_the_other(mechanism: str) -> None:
 @pytest.mark.check
 def test_it_holds_for_every_gap() -> None:
     """What is promised for the least favourable model holds for others; 4 standard errors, 8 cases."""
-    generator, draws = np.random.default_rng(3), 600
+    generator, draws = np.random.default_rng(3), 300
     for mechanism in ("counts", "randomized-response"):
         asked = batch(mechanism, "sp", 2.0)
         promised = least_favourable(asked, 0.2).probability
@@ -204,9 +200,8 @@ def test_recommended_is_told_by_name_and_clamps() -> None:
     assert resolved(batch("recommended", epsilon=8.0, reveal_max=0.6)).mechanism == "counts" + SHRUNK
 
 
-@pytest.mark.parametrize(
-    ("text", "asked", "within", "budget"),
-    [
+def test_what_cannot_be_planned_is_named() -> None:
+    for text, asked, within, budget in [
         ("--epsilon", batch("counts", epsilon=0.0), 0.1, None),
         ("--epsilon", batch("counts", epsilon=-1.0), 0.1, None),
         ("--reveal-max", batch("counts", reveal_max=0.4), 0.1, None),
@@ -227,27 +222,22 @@ def test_recommended_is_told_by_name_and_clamps() -> None:
         ("--metric", batch("counts", "di"), 0.1, None),
         ("--metric", batch("counts", "ppv"), 0.1, None),
         ("--data: a group", batch("counts", "eo", counts=Counts(5, 5, 0, 5)), 0.1, None),
-    ],
-)
-def test_what_cannot_be_planned_is_named(text: str, asked: Batch, within: float, budget: float | None) -> None:
-    with pytest.raises(PlanError, match=text):
-        make(asked, within, budget)
+    ]:
+        with pytest.raises(PlanError, match=text):
+            make(asked, within, budget)
 
 
-@pytest.mark.parametrize(
-    ("text", "rows"),
-    [
+def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path) -> None:
+    for text, rows in [
         ("no column 'sex'", "group,label\na,1\n"),
         ("in every row", "sex,label\na,1\na,0\n"),
         ("no value 'c'", "sex,label\na,1\nb,0\n"),
         ("in every row", "sex,label\na,1\nb,1\n"),
         ("more than two values; say which with --positive", "sex,label\na,1\nb,0\nb,2\n"),
-    ],
-)
-def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path, text: str, rows: str) -> None:
-    (tmp_path / "t.csv").write_text(rows)
-    with pytest.raises(DataError, match=text):
-        load(str(tmp_path / "t.csv"), "sex", "c" if "'c'" in text else None, "label", None)
+    ]:
+        (tmp_path / "t.csv").write_text(rows)
+        with pytest.raises(DataError, match=text):
+            load(str(tmp_path / "t.csv"), "sex", "c" if "'c'" in text else None, "label", None)
 
 
 @pytest.mark.check

@@ -87,20 +87,21 @@ def test_rows_many_times_are_a_table_in_which_they_are_repeated() -> None:
     assert np.abs(scaled.gap - again.gap).max() < 1.01 / 20
 
 
-@pytest.mark.parametrize("people", [400, 100, 41])
-def test_everybody_is_held_out_once_a_round_and_never_trained_on_then(people: int) -> None:
-    groups = (np.arange(400) < 40).astype(np.uint8)
-    parts = quarters(groups, people, 3 * PARTS, np.random.default_rng(0))
-    assert not (parts.train * parts.held).any()
-    for r in range(3):
-        here = slice(PARTS * r, PARTS * (r + 1))
-        held = parts.held[:, here].sum(1)
-        assert set(held) <= {0, 1}
-        assert abs(held.sum() - people) <= 1
-        assert np.array_equal(parts.train[:, here].sum(1), (PARTS - 1) * held)
-        assert all((parts.held[groups == group][:, here].sum(0) >= 1).all() for group in (0, 1))
+def test_everybody_is_held_out_once_a_round_and_never_trained_on_then() -> None:
+    for people in [400, 100, 41]:
+        groups = (np.arange(400) < 40).astype(np.uint8)
+        parts = quarters(groups, people, 3 * PARTS, np.random.default_rng(0))
+        assert not (parts.train * parts.held).any()
+        for r in range(3):
+            here = slice(PARTS * r, PARTS * (r + 1))
+            held = parts.held[:, here].sum(1)
+            assert set(held) <= {0, 1}
+            assert abs(held.sum() - people) <= 1
+            assert np.array_equal(parts.train[:, here].sum(1), (PARTS - 1) * held)
+            assert all((parts.held[groups == group][:, here].sum(0) >= 1).all() for group in (0, 1))
 
 
+@pytest.mark.check
 def test_what_is_easy_can_be_trained_and_smaller_numbers_would_do() -> None:
     rows, demands = world(1200), Demands(3.0, 1e-5, 0.15, 0.72)
     plan = make(rows, demands)
@@ -203,9 +204,8 @@ def test_a_setting_is_not_judged_by_the_trainings_it_was_chosen_on(monkeypatch: 
     assert np.mean(chosen) > 0.53, "the twin's"
 
 
-@pytest.mark.parametrize(
-    ("text", "demands"),
-    [
+def test_what_cannot_be_demanded_is_named() -> None:
+    for text, demands in [
         ("--epsilon", (0.0, 0.0, 0.1, 0.7)),
         ("--epsilon", (-1.0, 0.0, 0.1, 0.7)),
         ("--epsilon", (float("nan"), 0.0, 0.1, 0.7)),
@@ -214,11 +214,9 @@ def test_a_setting_is_not_judged_by_the_trainings_it_was_chosen_on(monkeypatch: 
         ("--max-gap", (1.0, 0.0, 1.1, 0.7)),
         ("--min-accuracy", (1.0, 0.0, 0.1, 0.0)),
         ("--min-accuracy", (1.0, 0.0, 0.1, 1.0)),
-    ],
-)
-def test_what_cannot_be_demanded_is_named(text: str, demands: tuple[float, float, float, float]) -> None:
-    with pytest.raises(PlanError, match=text):
-        Demands(*demands)
+    ]:
+        with pytest.raises(PlanError, match=text):
+            Demands(*demands)
 
 
 def test_a_table_or_a_delta_that_cannot_be_used_is_one_line() -> None:
@@ -233,9 +231,8 @@ def test_a_table_or_a_delta_that_cannot_be_used_is_one_line() -> None:
 QUESTION = ("--data", LOANS, "--protected", "group", "--target", "repaid", "--epsilon", "2")
 
 
-@pytest.mark.parametrize(
-    ("says", "words"),
-    [
+def test_the_two_questions_are_kept_apart() -> None:
+    for says, words in [
         ("Missing option '--within'", ("audit",)),
         ("Missing option '--max-gap'", ("training", "--min-accuracy", "0.6")),
         ("Missing option '--min-accuracy'", ("training", "--max-gap", "0.1")),
@@ -245,13 +242,11 @@ QUESTION = ("--data", LOANS, "--protected", "group", "--target", "repaid", "--ep
         ("No such option: --budget", ("training", "--max-gap", "0.1", "--min-accuracy", "0.6", "--budget", "9")),
         ("--max-gap: must be", ("training", "--max-gap", "2", "--min-accuracy", "0.6")),
         ("no column 'x'", ("training", "--max-gap", "0.1", "--min-accuracy", "0.9", "--drop", "x")),
-    ],
-)
-def test_the_two_questions_are_kept_apart(says: str, words: tuple[str, ...]) -> None:
-    refused = fairwall("plan", *words, *QUESTION)
-    assert refused.returncode == 2
-    assert says in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
+    ]:
+        refused = fairwall("plan", *words, *QUESTION)
+        assert refused.returncode == 2
+        assert says in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
 
 
 @pytest.mark.check

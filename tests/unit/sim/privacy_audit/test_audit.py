@@ -47,36 +47,26 @@ def bound(subject, level, samples, seed):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("twin", names("broken twin"))
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_every_broken_twin_is_caught_by_its_sessions(twin, seed):
+def test_every_broken_twin_is_caught_by_its_sessions(twin):
     subject, setting = prepare(twin)
-    verdict = audit(twin, subject, setting, LEVEL, 2**18, seed)
+    verdict = audit(twin, subject, setting, LEVEL, 2**18, 1)
     assert verdict.accused_by_samples
     assert verdict.claimed < verdict.evidence.lower <= (verdict.exact or np.inf)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("name", names("sound sibling"))
 def test_no_sound_sibling_is_accused(name):
     subject, setting = prepare(name)
     # Sessions of these are drawn one by one.
-    samples = 2**13 if name in ("silent-seldom", "flip-twice") else 2**16
+    samples = 2**13 if name in ("silent-seldom", "flip-twice") else 2**14
     verdict = audit(name, subject, setting, LEVEL, samples, 1)
     assert not verdict.accused
     assert verdict.evidence.reach > verdict.claimed
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "metric",
-    [
-        "sp",
-        "eodds_max",
-        "ppv",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("abs_sp", "eo", "fpr", "oad")),
-    ],
-)
-@pytest.mark.parametrize("name", ["laplace", "conceal"])
+@pytest.mark.check
+@pytest.mark.parametrize(("name", "metric"), [("laplace", "sp"), ("conceal", "eodds_max"), ("laplace", "ppv")])
 def test_no_mechanism_is_accused(name, metric):
     subject, setting = prepare(name, metric=metric)
     assert not audit(name, subject, setting, LEVEL, 2**14, 1).accused
@@ -92,8 +82,7 @@ def test_counts_by_group_are_not_accused(name):
     assert 0.9998 < verdict.exact <= verdict.claimed
 
 
-@pytest.mark.parametrize("queries", [1, 3])
-@pytest.mark.parametrize("name", ["group-counts", "group-rows"])
+@pytest.mark.parametrize(("name", "queries"), [("group-counts", 3), ("group-rows", 1)])
 def test_sessions_of_counts_by_group_are_what_the_service_releases(name, queries):
     subject, _ = prepare(name, epsilon=0.4)
     for seed, pair in enumerate(worst_pairs("sp", 9, queries, np.random.default_rng(0))):
@@ -123,11 +112,11 @@ def test_a_bound_comes_close_to_the_truth():
 @pytest.mark.few(1)
 @pytest.mark.parametrize("delta", [0.0, 0.02])
 def test_the_level_holds_at_the_boundary(delta):
-    """At a level of 0.2 a hundred audits of what is exactly epsilon, delta: at most so many are above it.
+    """At a level of 0.2 forty audits of what is exactly epsilon, delta: at most so many are above it.
 
     The limit on their number is passed by a sound auditor with probability 1e-7.
     """
-    claim, level, audits = Claim(0.5, delta), 0.2, 100
+    claim, level, audits = Claim(0.5, delta), 0.2, 40
     wrong = sum(bound(Response(claim, claim), level, 16 * FIRST, seed).lower > claim.epsilon for seed in range(audits))
     assert wrong <= binom.isf(1e-7, audits, level)
     # What it spends is not nothing either: the bounds are near.
@@ -155,29 +144,25 @@ def test_an_audit_stops_as_soon_as_it_can_accuse():
     assert (verdict.evidence.hits, verdict.evidence.neighbour_hits) == (FIRST, 0)
 
 
-def test_the_same_seed_gives_the_same_verdict():
-    subject, setting = prepare("abs-half")
-    assert audit("x", subject, setting, LEVEL, 2**15, 7) == audit("x", subject, setting, LEVEL, 2**15, 7)
-
-
 def test_more_looks_than_one_are_paid_for():
     subject = Response(Claim(9.0, 0.0), Claim(1.0, 0.0))
     evidence = bound(subject, LEVEL, 2**16, 1)
+    assert evidence == bound(subject, LEVEL, 2**16, 1), "the same seed gives the same evidence"
     assert evidence.looks == len(look_sizes(2**16)) == 7
     assert evidence.sessions == 2 * FIRST * 2**7
 
 
-@pytest.mark.parametrize("twin", ["noise-short", pytest.param("noise-local", marks=pytest.mark.slow)])
-def test_a_tenth_too_little_noise_is_caught_within_150_000_sessions(twin):
+@pytest.mark.check
+def test_a_tenth_too_little_noise_is_caught_within_150_000_sessions():
     # 24 of 24 seeds were, the slowest after 129,000; at 490a673 it took 655,360.
-    subject, setting = prepare(twin)
-    verdict = audit(twin, subject, setting, LEVEL, 2**18, 3)
+    subject, setting = prepare("noise-short")
+    verdict = audit("noise-short", subject, setting, LEVEL, 2**18, 3)
     assert verdict.accused_by_samples
     assert verdict.evidence.sessions <= 150_000
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("rate", "neighbour_rate"), [(0.5, 0.5 / math.e), (0.02, 0.02 / math.e), (0.9, 0.9 / math.e)])
+@pytest.mark.parametrize(("rate", "neighbour_rate"), [(0.5, 0.5 / math.e), (0.02, 0.02 / math.e)])
 def test_bets_against_what_just_holds_win_no_oftener_than_the_level(rate, neighbour_rate):
     # At each of 300 sound claims at their boundary, looked at all the time, with stakes chosen too high. A sound test
     # passes the limit with probability 1e-7.

@@ -66,7 +66,7 @@ def found(name):
     return audit(name, subject, setting, 1e-5, 2**14, 0, is_sampled=False)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "kind"), BROKEN.items())
 def test_the_line_is_named_that_is_wrong(name, kind):
     code, first = inspect.getsourcelines(getattr(own_mechanisms, name))
@@ -78,13 +78,12 @@ def test_the_line_is_named_that_is_wrong(name, kind):
     assert fault.source == code[line - first].strip()
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["sound", "response", "response_by_numbers", "counts", "largest", "Class"])
-@pytest.mark.parametrize("queries", [1, 3, 25])
-@pytest.mark.parametrize("epsilon", [0.2, 5.0])
-def test_nothing_is_wrong_with_what_is_sound(name, queries, epsilon):
+def test_nothing_is_wrong_with_what_is_sound(name):
     mechanism = load(f"{OWN}:{'sound' if name == 'sound' else f'Sound{name}' if name == 'Class' else f'sound_{name}'}")
-    assert faults(mechanism, pairs(n=9, queries=queries), epsilon, 0.0) == ()
+    for queries, epsilon in ((1, 5.0), (3, 0.2)):
+        assert faults(mechanism, pairs(n=9, queries=queries), epsilon, 0.0) == ()
 
 
 def test_everything_of_one_s_own_is_tried():
@@ -93,36 +92,18 @@ def test_everything_of_one_s_own_is_tried():
     assert of_the_file - sound - {"exact_gaps", "moves", "added", "_for_one", "_of_response"} == set(BROKEN)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("name", names("broken twin"))
-def test_twins_are_found_whose_fault_is_in_what_releases(name):
-    verdict = found(name)
-    assert verdict.accused_by_code == (name not in UNSEEN)
-
-
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", names("sound sibling"))
 def test_none_of_their_siblings_is(name):
     assert not found(name).faults
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "abs-half",
-        "eo-all-people",
-        "larger-groups",
-        "conceal-printed",
-        "counts-free-size",
-        "cube-step-forgotten",
-        "cells-free-size",
-        "group-one-count",
-    ],
-)
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["abs-half", "conceal-printed", "counts-free-size", "group-one-count"])
 def test_what_draws_cost_is_the_exact_loss(name):
     """From both sides: the worst of the neighbours that are tried loses just this."""
     verdict = found(name)
+    assert verdict.accused_by_code
     assert verdict.faults[0].cost == pytest.approx(verdict.exact, rel=1e-3)
 
 
@@ -142,32 +123,18 @@ class Cheaper:
         return self.mechanism.release(*asked)
 
 
-TIGHT = [
-    "laplace",
-    "gaussian",
-    "cauchy",
-    "counts",
-    "counts-gaussian",
-    "cube",
-    "cells",
-    "randomized-response",
-    "recommended",
-]
-
-
 @pytest.mark.few(1)
-@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("name", ["gaussian", "cells", "cauchy", "counts", "cube", "randomized-response"])
 def test_nor_may_a_mechanism_claim_less(name):
     wrong = faults(Cheaper(MECHANISMS[name]), pairs(), 0.9, delta_of(name))
     assert {fault.kind for fault in wrong} <= {"sensitivity", "scale"}
     assert max(fault.cost for fault in wrong) == pytest.approx(0.9, rel=1e-3)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["RothNotes", "LeeClifton", "Stoddard", "Chen"])
 def test_published_variants_of_the_sparse_vector_are_found(name):
     assert faults(getattr(sparse_vector, name)(), pairs(queries=8), 1.0, 0.0)
-    assert not faults(MECHANISMS["sparse-vector"], pairs(queries=8), 1.0, 0.0)
 
 
 def test_groups_that_prove_large_are_released_with_less_noise_by_right():
@@ -175,29 +142,24 @@ def test_groups_that_prove_large_are_released_with_less_noise_by_right():
     assert not faults(MECHANISMS["propose-test-release"], pairs(n=100), 1.0, 1e-5)
 
 
-@pytest.mark.few(2)
+@pytest.mark.check
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_no_mechanism_is_accused(name):
     assert found(name).faults == ()
 
 
-@pytest.mark.few(12)
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
-@pytest.mark.parametrize("queries", [1, 3, pytest.param(25, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "metric", [metric if metric in OFTEN else pytest.param(metric, marks=pytest.mark.slow) for metric in METRICS]
-)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PRIVATE)
-def test_nor_is_it_whatever_is_asked(name, metric, queries, epsilon):
-    if MECHANISMS[name].refuses(metric, epsilon, delta_of(name)) is None:
-        some = pairs(metric, 12, queries)[::4]
-        assert faults(MECHANISMS[name], some, epsilon, delta_of(name)) == ()
+def test_nor_is_it_whatever_is_asked(name):
+    asked = zip(OFTEN, (1, 3, 3, 1), (0.2, 1.0, 5.0, 5.0), strict=True)
+    for metric, queries, epsilon in asked:
+        if MECHANISMS[name].refuses(metric, epsilon, delta_of(name)) is None:
+            some = pairs(metric, 12, queries)[::4]
+            assert faults(MECHANISMS[name], some, epsilon, delta_of(name)) == ()
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("queries", [1, 3])
-@pytest.mark.parametrize("epsilon", [0.2, 5.0])
-@pytest.mark.parametrize("name", ["group-counts", "group-rows"])
+@pytest.mark.check
+@pytest.mark.parametrize(("name", "queries", "epsilon"), [("group-counts", 1, 5.0), ("group-rows", 3, 0.2)])
 def test_nor_are_counts_by_group(name, queries, epsilon):
     subject, setting = prepare(name, epsilon=epsilon, queries=queries)
     assert audit(name, subject, setting, 1e-5, 2**14, 0, is_sampled=False).faults == ()
@@ -251,6 +213,7 @@ def test_the_page_says_which_test_finds_what():
     told = {row[0].strip("| `"): row[1].removesuffix(" |") for row in rows}
     for name in names("broken twin"):
         verdict = found(name)
+        assert verdict.accused_by_code == (name not in UNSEEN)
         said = "no" if name in UNSEEN else f"{verdict.faults[0].kind}: `{verdict.faults[0].source}`"
         assert told.pop(name) == said.replace("|", "\\|")
     assert told == {}

@@ -43,6 +43,11 @@ def golden(request: pytest.FixtureRequest) -> Path:
     return GOLDEN / str(request.param)
 
 
+@pytest.fixture(scope="module")
+def whole(golden: Path) -> Viewed:
+    return viewed(golden)
+
+
 def viewed(folder: Path, **asked: Any) -> Viewed:
     return Viewed(page(open_run(folder), **asked))
 
@@ -51,9 +56,9 @@ def asked(number: int = 1, epsilon: float = 0.1, deal: str = "deal-1", values: A
     return audited(number, np.asarray([values], np.float64), deal=deal, epsilon=epsilon)
 
 
-def test_every_message_stands_once_under_its_entries_in_both_transcripts(golden: Path) -> None:
+def test_every_message_stands_once_under_its_entries_in_both_transcripts(golden: Path, whole: Viewed) -> None:
     entries: dict[str, list[tuple[int, str]]] = {}
-    for row, details in viewed(golden).messages():
+    for row, details in whole.messages():
         for party, (first, last) in details["entries"].items():
             entries.setdefault(party, []).extend((entry, row["method"]) for entry in range(first, last + 1))
     for path in paths(golden):
@@ -180,8 +185,8 @@ def test_nothing_that_was_recorded_gets_out_of_the_element_that_holds_it(tmp_pat
     assert any(value == HOSTILE for _, details in told.messages() for _, _, value in details["fields"])
 
 
-def test_the_page_may_fetch_nothing_and_run_nothing_but_its_own_program(golden: Path) -> None:
-    text = viewed(golden).text
+def test_the_page_may_fetch_nothing_and_run_nothing_but_its_own_program(whole: Viewed) -> None:
+    text = whole.text
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
     rules = dict(rule.split(" ", 1) for rule in policy.replace("&#x27;", "'").split("; "))
     assert rules["default-src"] == "'none'"
@@ -202,8 +207,8 @@ def test_the_program_is_one_module_in_which_no_name_is_defined_twice() -> None:
     assert "innerHTML" not in text
 
 
-def test_one_trial_alone_can_be_shown(golden: Path) -> None:
-    last = viewed(golden).trials[-1]
+def test_one_trial_alone_can_be_shown(golden: Path, whole: Viewed) -> None:
+    last = whole.trials[-1]
     (only,) = viewed(golden, trial=int(last["id"])).trials
     assert (only["id"], only["messages"]) == (last["id"], last["messages"])
     with pytest.raises(ViewError, match="there is no trial 9"):
@@ -238,9 +243,8 @@ def test_outcomes_have_the_shade_of_their_place_between_least_and_most() -> None
     assert _outcome(None, lines) == {}
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+def test_numbers_are_written_as_people_write_them() -> None:
+    for value, text in [
         (1000.0, "1,000"),
         (12345.0, "12,345"),
         (1234.5, "1,230"),
@@ -251,10 +255,8 @@ def test_outcomes_have_the_shade_of_their_place_between_least_and_most() -> None
         (-0.5, "-0.5"),
         (0.0, "0"),
         (float("inf"), "∞"),
-    ],
-)
-def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
-    assert number(value) == text
+    ]:
+        assert number(value) == text
 
 
 def test_cells_and_captions_write_epsilon_in_full() -> None:
