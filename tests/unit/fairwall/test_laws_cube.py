@@ -32,7 +32,7 @@ def test_one_side_is_laplace() -> None:
     assert CubeNoise(0.0, 3).sample(np.random.default_rng(1), 2).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("sides", [1, 2, 5, 40, 401])
+@pytest.mark.parametrize("sides", [1, 5, 401])
 def test_the_law_of_a_coordinate_is_a_density_with_its_variance_and_reach(sides: int) -> None:
     law = CubeNoise(0.5, sides)
     x = np.linspace(0, 0.5 * (sides + 12 * math.sqrt(sides) + 40), 200_001)
@@ -49,7 +49,7 @@ def test_the_law_of_a_coordinate_is_a_density_with_its_variance_and_reach(sides:
     assert (slopes < 0).all()
 
 
-@pytest.mark.parametrize("sides", [1, 3, 26])
+@pytest.mark.parametrize("sides", [1, 26])
 def test_the_law_of_a_coordinate_is_that_of_a_fine_grid(sides: int) -> None:
     rate = 1e-3
     of_size = discrete(sides, rate, 200_000)
@@ -94,16 +94,16 @@ def test_arguments_out_of_range() -> None:
         cube_scales(3, 0.0)
 
 
-@pytest.mark.parametrize("sums", [0, 1, TOGETHER, TOGETHER + 1, 400])
 @pytest.mark.parametrize("known", [False, True])
-def test_a_batch_costs_epsilon(sums: int, known: bool) -> None:
-    assert cube_loss(sums, 0.7, size_known=known) == pytest.approx(0.7)
-    scales = cube_scales(sums, 0.7, size_known=known)
-    assert scales.sides == sums + scales.together
-    assert not (known and (scales.together or scales.size))
+def test_a_batch_costs_epsilon(known: bool) -> None:
+    for sums in (0, 1, TOGETHER, TOGETHER + 1, 400):
+        assert cube_loss(sums, 0.7, size_known=known) == pytest.approx(0.7)
+        scales = cube_scales(sums, 0.7, size_known=known)
+        assert scales.sides == sums + scales.together
+        assert not (known and (scales.together or scales.size))
 
 
-@pytest.mark.parametrize("step", [1.0, 0.25, 2.0**-20])
+@pytest.mark.parametrize("step", [1.0, 2.0**-20])
 def test_coordinates_are_whole_and_move_by_at_most_1(step: float) -> None:
     values = np.random.default_rng(4).random((6, 40)) * 10.0 ** -np.arange(6.0)[:, None]
     told = coordinates([values[:2], values[2:]], step)

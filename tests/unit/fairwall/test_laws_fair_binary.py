@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from fairwall.laws.local import LOCAL_LAWS, Flips, LocalPrivacyError, enumerated_loss
 
-EPSILONS = (0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 FAIREST = ("fair-0", "fair-1")
 
 Joint = NDArray[np.float64]
@@ -71,7 +70,7 @@ P, Q = (side.ravel() for side in np.meshgrid(GRID, GRID))
 
 
 @pytest.mark.parametrize("name", FAIREST)
-@pytest.mark.parametrize("epsilon", [*EPSILONS, 1e-6, 50.0, 700.0])
+@pytest.mark.parametrize("epsilon", [0.05, 4.0, 1e-6, 700.0])
 def test_it_costs_epsilon_exactly(name: str, epsilon: float) -> None:
     law = LOCAL_LAWS[name].law(2, epsilon)
     outputs, probabilities = law.probabilities()
@@ -110,8 +109,7 @@ def beaten(
     return False
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(4.0, marks=pytest.mark.check)])
 def test_no_truthful_channel_that_costs_epsilon_or_more_is_fairer(epsilon: float) -> None:
     for joint in joints():
         for measure in (unfairness, relative):
@@ -119,7 +117,7 @@ def test_no_truthful_channel_that_costs_epsilon_or_more_is_fairer(epsilon: float
             assert not beaten(joint, least, epsilon, measure)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.05, 4.0])
 def test_the_statement_needs_both_conditions(epsilon: float) -> None:
     """A fair coin is fairer and costs at most epsilon; so is a channel that keeps a value with less than 1/2."""
     joint = np.array([[0.2, 0.1], [0.1, 0.6]])
@@ -142,7 +140,7 @@ def test_brute_force_catches_another_corner_and_grr() -> None:
             assert beaten(joint, float(unfairness(joint, law)), 1.0)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.05, 4.0])
 def test_it_is_the_release_of_grr_processed_further(epsilon: float) -> None:
     """GRR's commoner value becomes the rarer one with probability (1 - e^-epsilon) / 2, and nothing else is needed."""
     outputs, grr = LOCAL_LAWS["grr"].law(2, epsilon).probabilities()

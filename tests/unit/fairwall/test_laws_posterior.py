@@ -53,8 +53,7 @@ def kernels(centred: NDArray[np.float64], share: float) -> list[NDArray[np.float
     return found
 
 
-@pytest.mark.parametrize("free", [0, 1, 2])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("seed", "free"), [(0, 0), (1, 1), (2, 2), (3, 0), (4, 2)])
 def test_it_is_the_gaussian_posterior_of_people(seed: int, free: int) -> None:
     centred, rows, noise = world(seed)
     directions, own = np.random.default_rng((seed, free)).normal(size=(13, free)), np.array([3.0, 0.2])[:free]
@@ -99,7 +98,7 @@ def test_it_is_the_gaussian_posterior_of_people(seed: int, free: int) -> None:
         assert told == pytest.approx(covariance, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_so_far_from_the_answer_is_what_the_mixture_says(seed: int) -> None:
     centred, rows, noise = world(seed)
     seen = Seen(2 * rows.sum(axis=1), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
@@ -158,7 +157,7 @@ def test_equal_predictions_have_no_gap() -> None:
     assert found.within(0.95) == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: int) -> None:
     centred, rows, noise = world(seed)
     expected = []
@@ -175,7 +174,7 @@ def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: in
     assert variances_with_noise(squares, 4, 0.3, 13) == pytest.approx(predicted_variances(products, own, 13), rel=1e-6)
 
 
-@pytest.mark.parametrize("many", [2, 4, 9])
+@pytest.mark.parametrize("many", [2, 9])
 def test_the_variance_with_cells_is_that_of_disjoint_sums(many: int) -> None:
     centred, _, _ = world(5)
     products, cells = centred @ centred.T, np.eye(many)[:, np.arange(13) % many]

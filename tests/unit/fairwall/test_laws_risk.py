@@ -74,8 +74,7 @@ def measured(ratio: Array) -> float:
     return named(*counts)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nobody_is_known_better_than_epsilon_allows(attack: str, epsilon: float) -> None:
     ratio = ATTACKS[attack](np.random.default_rng(17), epsilon)
@@ -85,7 +84,7 @@ def test_nobody_is_known_better_than_epsilon_allows(attack: str, epsilon: float)
     assert measured(ratio) <= limit(epsilon) * (1 + 5 / math.sqrt(FALSE * PEOPLE / 2))
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 10.0])
 @pytest.mark.parametrize("attack", ["response", "counted"])
 def test_the_worst_case_reaches_what_epsilon_allows(attack: str, epsilon: float) -> None:
     ratio = ATTACKS[attack](np.random.default_rng(18), epsilon)
@@ -98,7 +97,7 @@ def test_the_worst_case_reaches_what_epsilon_allows(attack: str, epsilon: float)
         assert hits / (PEOPLE / 2) >= 0.9999 - 0.0007
 
 
-@pytest.mark.parametrize("epsilon", [epsilon for epsilon in EPSILONS if epsilon <= 5])
+@pytest.mark.parametrize("epsilon", [0.1, 5.0])
 @pytest.mark.parametrize("attack", ["response", "counted"])
 def test_half_of_the_noise_is_too_little(attack: str, epsilon: float) -> None:
     """The broken twin: whoever knows nobody else's group may miss it, and nobody can tell it from two who are wrongly

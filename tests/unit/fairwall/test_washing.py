@@ -17,7 +17,7 @@ from fairwall.laws.washing import detection, least
 from fairwall.wire.commitment import BYTES, commit, opens
 
 
-@pytest.mark.parametrize(("people", "flips", "checks"), [(6, 2, 3), (7, 0, 3), (5, 5, 1), (7, 3, 0), (6, 4, 6)])
+@pytest.mark.parametrize(("people", "flips", "checks"), [(6, 2, 3), (7, 0, 3), (7, 3, 0), (6, 4, 6)])
 @pytest.mark.parametrize("wrong", [0.0, 0.3])
 def test_the_law_counts_every_small_world(people: int, flips: int, checks: int, wrong: float) -> None:
     tail = np.zeros(checks + 2)
@@ -53,9 +53,7 @@ def trial(rng: np.random.Generator, people: int, flips: int, checks: int, wrong:
     return judge(audited, SightingDeal(rows=rows, wrong=wrong, alarm=alarm), seen).accused
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("checks", [50, 91, 258])
-@pytest.mark.parametrize("wrong", [0.0, 0.005])
+@pytest.mark.parametrize(("checks", "wrong"), [(50, 0.0), pytest.param(258, 0.005, marks=pytest.mark.check)])
 def test_accusations_are_as_frequent_as_the_law_says(checks: int, wrong: float) -> None:
     """Over 1,000 trials one share is off by more than 3 points in 1 of 17 at worst; the seed is one of the others."""
     rng = np.random.default_rng([checks, 2])
@@ -63,11 +61,10 @@ def test_accusations_are_as_frequent_as_the_law_says(checks: int, wrong: float) 
     assert accused == pytest.approx(detection(1000, 10, checks, wrong, least(checks, wrong, 1e-6)), abs=0.03)
 
 
-@pytest.mark.parametrize("wrong", [0.0, 0.058])
-def test_an_honest_developer_is_accused_in_none_of_a_thousand_trials(wrong: float) -> None:
+def test_an_honest_developer_is_accused_in_none_of_a_thousand_trials() -> None:
     """At an alarm level of 1e-6 one trial in a million accuses: 1,000 of them in one case in 1,000."""
     rng = np.random.default_rng(3)
-    assert not any(trial(rng, 1000, 0, 258, wrong, 1e-6) for _ in range(1000))
+    assert not any(trial(rng, 1000, 0, 258, 0.058, 1e-6) for _ in range(1000))
 
 
 bits = st.lists(st.integers(0, 1), min_size=1, max_size=40).map(lambda values: np.array(values, np.uint8))
