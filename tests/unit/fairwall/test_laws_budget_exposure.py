@@ -213,7 +213,7 @@ def test_budgets_keep_what_they_are_told_to_keep() -> None:
     assert budget_that_keeps([one], 0.5) is None
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_recommended_takes_no_response_at_a_small_epsilon() -> None:
     from fairwall.laws.standings import choose
 

@@ -204,14 +204,14 @@ def test_the_pairs_are_all_neighbouring_counts() -> None:
         assert losses[s - 2] <= queries * cauchy_loss(shift, scales[s - 1], scales[s - 2]) * ROUNDING
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 100.0])
-def test_largest_alpha_is_safe_and_tight(epsilon: float) -> None:
-    for part in (0.05, 0.3, 0.6, 0.95):
-        beta = part * epsilon
-        alpha = largest_alpha(beta, epsilon)
-        # Scales 1/alpha and exp(b)/alpha, a shift of the smaller sensitivity, 1.
-        losses = [cauchy_loss(1.0, 1 / alpha, math.exp(b) / alpha) for b in np.linspace(0, beta, 200)]
-        assert max(losses) == pytest.approx(epsilon, rel=1e-9)
+def test_largest_alpha_is_safe_and_tight() -> None:
+    for epsilon in (1e-3, 0.5, 100.0):
+        for part in (0.05, 0.3, 0.6, 0.95):
+            beta = part * epsilon
+            alpha = largest_alpha(beta, epsilon)
+            # Scales 1/alpha and exp(b)/alpha, a shift of the smaller sensitivity, 1.
+            losses = [cauchy_loss(1.0, 1 / alpha, math.exp(b) / alpha) for b in np.linspace(0, beta, 200)]
+            assert max(losses) == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_largest_alpha_needs_room() -> None:
@@ -234,14 +234,16 @@ def test_a_smoothness_that_rounds_to_all_of_epsilon_is_passed_over(epsilon: floa
     assert 0 < tuning.alpha < math.inf
 
 
-@pytest.mark.parametrize(
-    ("n", "n0", "queries", "epsilon", "known"),
-    [(100, 10, 25, 5.0, 1.07), (100, 10, 25, 10.0, 0.285), (1000, 104, 300, 10.0, 1.56), (1000, 104, 300, 100.0, 0.032),
-     (1000, 104, 1, 1.0, 0.0103)],
-)  # fmt: skip
-def test_median_noise_near_the_known_optimum(n: int, n0: int, queries: int, epsilon: float, known: float) -> None:
-    # The known ones were tuned to n0, which is private; ours to a range of shares.
-    assert tuned_law("sp", n0, n - n0, queries, epsilon).scale <= 1.06 * known
+def test_median_noise_near_the_known_optimum() -> None:
+    for n, n0, queries, epsilon, known in (
+        (100, 10, 25, 5.0, 1.07),
+        (100, 10, 25, 10.0, 0.285),
+        (1000, 104, 300, 10.0, 1.56),
+        (1000, 104, 300, 100.0, 0.032),
+        (1000, 104, 1, 1.0, 0.0103),
+    ):
+        # The known ones were tuned to n0, which is private; ours to a range of shares.
+        assert tuned_law("sp", n0, n - n0, queries, epsilon).scale <= 1.06 * known
 
 
 def test_beta_is_public() -> None:
@@ -294,10 +296,10 @@ def test_gaussian_multiplier_is_the_least(epsilon: float, delta: float) -> None:
     assert measured == pytest.approx(delta, rel=1e-4)
 
 
-@pytest.mark.parametrize(("multiplier", "delta"), [(1.0, 1e-5), (1e-3, 1e-6), (1e6, 1e-3)])
-def test_gaussian_noise_states_the_least_epsilon_at_its_delta(multiplier: float, delta: float) -> None:
-    epsilon = gaussian_epsilon(multiplier, delta)
-    assert 0 < epsilon <= 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
+def test_gaussian_noise_states_the_least_epsilon_at_its_delta() -> None:
+    for multiplier, delta in ((1.0, 1e-5), (1e-3, 1e-6), (1e6, 1e-3)):
+        epsilon = gaussian_epsilon(multiplier, delta)
+        assert 0 < epsilon <= 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
 
 
 @pytest.mark.parametrize(("multiplier", "epsilon"), [(1e4, 2e-4), (501.0, 1e-6), (1e6, 3e-6), (400.0, 2e-3)])
@@ -399,21 +401,19 @@ def test_scales_split_the_budget() -> None:
         assert size + 8 * 0.25 / gaussian.sums**2 == pytest.approx(1 / 3.0**2)
 
 
-@pytest.mark.parametrize(
-    ("gaussian", "noisy", "widest"), [(False, -1.3, 2.0), (False, 25.0, 400.0), (True, 3.0, 400.0), (True, -40.0, 2.0)]
-)
-def test_expected_sums_are_posterior_means(gaussian: bool, noisy: float, widest: float) -> None:
-    scale, chance = 1.7, 0.9
-    law = Gaussian(scale) if gaussian else Laplace(scale)
-    (expected,) = expected_sums(np.array([noisy]), np.array([chance]), widest, scale, gaussian=gaussian)
-    spreads = chance * np.geomspace(1, max(2.0, widest / chance), 17)
-    weights = np.array([2.0, *np.full(16, 1 / 16)])
-    u = np.linspace(-120, 120, 240_001)  # beyond, there is less than 1e-20 of the posterior
-    likelihood = np.exp(law.log_density(noisy - u))
-    densities = [np.exp(Gaussian(spread).log_density(u)) * likelihood for spread in spreads]
-    mass = weights @ [np.trapezoid(density, u) for density in densities]
-    mean = weights @ [np.trapezoid(density * u, u) for density in densities] / mass
-    assert expected == pytest.approx(mean, abs=1e-6)
+def test_expected_sums_are_posterior_means() -> None:
+    for gaussian, noisy, widest in ((False, -1.3, 2.0), (False, 25.0, 400.0), (True, 3.0, 400.0), (True, -40.0, 2.0)):
+        scale, chance = 1.7, 0.9
+        law = Gaussian(scale) if gaussian else Laplace(scale)
+        (expected,) = expected_sums(np.array([noisy]), np.array([chance]), widest, scale, gaussian=gaussian)
+        spreads = chance * np.geomspace(1, max(2.0, widest / chance), 17)
+        weights = np.array([2.0, *np.full(16, 1 / 16)])
+        u = np.linspace(-120, 120, 240_001)  # beyond, there is less than 1e-20 of the posterior
+        likelihood = np.exp(law.log_density(noisy - u))
+        densities = [np.exp(Gaussian(spread).log_density(u)) * likelihood for spread in spreads]
+        mass = weights @ [np.trapezoid(density, u) for density in densities]
+        mean = weights @ [np.trapezoid(density * u, u) for density in densities] / mass
+        assert expected == pytest.approx(mean, abs=1e-6)
 
 
 def test_expected_sums_of_a_batch_learn_from_one_another() -> None:

@@ -15,11 +15,11 @@ FALSE_ALARM = 1e-7
 LAWS = [(Laplace, scipy.stats.laplace), (Cauchy, scipy.stats.cauchy)]
 
 
-@pytest.mark.parametrize(("law", "reference"), LAWS)
-@pytest.mark.parametrize("scale", [1e-6, 700.0])
-def test_log_density(law: type[Laplace | Cauchy], reference: scipy.stats.rv_continuous, scale: float) -> None:
-    x = scale * np.array([[-40.0, -1.0, 0.0], [1e-9, 0.5, 600.0]])
-    np.testing.assert_allclose(law(scale).log_density(x), reference.logpdf(x, scale=scale), rtol=1e-12)
+def test_log_density() -> None:
+    for law, reference in LAWS:
+        for scale in (1e-6, 700.0):
+            x = scale * np.array([[-40.0, -1.0, 0.0], [1e-9, 0.5, 600.0]])
+            np.testing.assert_allclose(law(scale).log_density(x), reference.logpdf(x, scale=scale), rtol=1e-12)
 
 
 def test_log_density_far_out_does_not_overflow() -> None:

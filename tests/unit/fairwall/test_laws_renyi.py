@@ -15,13 +15,13 @@ from fairwall.laws.renyi import filter_order, laplace_divergence, renyi_epsilon,
 GRID = list(itertools.product((0.01, 0.3, 1.0, 4.0, 30.0), (1.02, 1.5, 2.0, 9.0, 120.0)))
 
 
-@pytest.mark.parametrize(("epsilon", "order"), GRID[::4])
-def test_the_divergence_of_whatever_is_private_is_that_of_randomised_response(epsilon: float, order: float) -> None:
-    truth = -math.log1p(math.exp(-epsilon))
-    lie = truth - epsilon
-    logs = [order * one + (1 - order) * other for one, other in ((truth, lie), (lie, truth))]
-    exact = float(np.logaddexp(*logs)) / (order - 1)
-    assert exact * (1 - 1e-9) <= response_divergence(epsilon, order) <= exact * (1 + 2e-6)
+def test_the_divergence_of_whatever_is_private_is_that_of_randomised_response() -> None:
+    for epsilon, order in GRID[::4]:
+        truth = -math.log1p(math.exp(-epsilon))
+        lie = truth - epsilon
+        logs = [order * one + (1 - order) * other for one, other in ((truth, lie), (lie, truth))]
+        exact = float(np.logaddexp(*logs)) / (order - 1)
+        assert exact * (1 - 1e-9) <= response_divergence(epsilon, order) <= exact * (1 + 2e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "order"), GRID[::4])

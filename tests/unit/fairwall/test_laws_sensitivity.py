@@ -45,72 +45,72 @@ def largest_rise_of_absolute_gap(before: NDArray[np.float64], after: NDArray[np.
     return max(rises)
 
 
-@pytest.mark.parametrize("n", [2, 3, 6])
-def test_signed_sensitivity_is_the_worst_case_over_all_neighbours(n: int) -> None:
-    vertices = np.array(list(itertools.product((0, 1), repeat=n)))
-    worst_anywhere = 0.0
-    for attributes in map(np.array, itertools.product((0, 1), repeat=n)):
-        n1 = int(attributes.sum())
-        if not 0 < n1 < n:
-            continue
-        # The change is linear in h, so the vertices of the cube hold the worst case.
-        worst = max(
-            (np.abs(vertices @ (weights(other) - weights(attributes))).max() for other in neighbours(attributes)),
-            default=0.0,
-        )
-        assert local_sensitivity("sp", n - n1, n1) == pytest.approx(worst, abs=1e-12)
-        worst_anywhere = max(worst_anywhere, worst)
-    assert global_sensitivity("sp", n) == pytest.approx(worst_anywhere, abs=1e-12)
-
-
-@pytest.mark.parametrize("n", [2, 3, 6])
-def test_absolute_sensitivity_is_the_worst_case_over_all_neighbours(n: int) -> None:
-    # Renaming people changes nothing: one A for each count, one flip out of each group.
-    worst_anywhere = 0.0
-    for n0 in range(1, n):
-        attributes = people(n0, n - n0)
-        worst = 0.0
-        for person in (0, n - 1):
-            other = attributes.copy()
-            other[person] ^= 1
-            if not 0 < other.sum() < n:
+def test_signed_sensitivity_is_the_worst_case_over_all_neighbours() -> None:
+    for n in (2, 3, 6):
+        vertices = np.array(list(itertools.product((0, 1), repeat=n)))
+        worst_anywhere = 0.0
+        for attributes in map(np.array, itertools.product((0, 1), repeat=n)):
+            n1 = int(attributes.sum())
+            if not 0 < n1 < n:
                 continue
-            here, there = weights(attributes), weights(other)
-            up, down = largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)
-            leaving = n0 if attributes[person] == 0 else n - n0
-            assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(up, abs=1e-9)
-            assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(down, abs=1e-9)
-            worst = max(worst, up, down)
-        assert local_sensitivity("abs_sp", n0, n - n0) == pytest.approx(worst, abs=1e-9)
-        worst_anywhere = max(worst_anywhere, worst)
-    assert global_sensitivity("abs_sp", n) == pytest.approx(worst_anywhere, abs=1e-9)
+            # The change is linear in h, so the vertices of the cube hold the worst case.
+            worst = max(
+                (np.abs(vertices @ (weights(other) - weights(attributes))).max() for other in neighbours(attributes)),
+                default=0.0,
+            )
+            assert local_sensitivity("sp", n - n1, n1) == pytest.approx(worst, abs=1e-12)
+            worst_anywhere = max(worst_anywhere, worst)
+        assert global_sensitivity("sp", n) == pytest.approx(worst_anywhere, abs=1e-12)
 
 
-@pytest.mark.parametrize(("n0", "n1"), [(1, 24), (3, 22), (12, 13)])
-def test_absolute_sensitivity_in_a_larger_stratum(n0: int, n1: int) -> None:
-    leaving = max(n0, 2)
-    there = weights(people(leaving, n0 + n1 - leaving))
-    here = weights(people(leaving - 1, n0 + n1 - leaving + 1))
-    assert (np.sign(here) != np.sign(there)).sum() == 1
-    rises = [largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)]
-    assert local_sensitivity("abs_sp", n0, n1) == pytest.approx(max(rises), abs=1e-9)
+def test_absolute_sensitivity_is_the_worst_case_over_all_neighbours() -> None:
+    for n in (2, 3, 6):
+        # Renaming people changes nothing: one A for each count, one flip out of each group.
+        worst_anywhere = 0.0
+        for n0 in range(1, n):
+            attributes = people(n0, n - n0)
+            worst = 0.0
+            for person in (0, n - 1):
+                other = attributes.copy()
+                other[person] ^= 1
+                if not 0 < other.sum() < n:
+                    continue
+                here, there = weights(attributes), weights(other)
+                up, down = largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)
+                leaving = n0 if attributes[person] == 0 else n - n0
+                assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(up, abs=1e-9)
+                assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(down, abs=1e-9)
+                worst = max(worst, up, down)
+            assert local_sensitivity("abs_sp", n0, n - n0) == pytest.approx(worst, abs=1e-9)
+            worst_anywhere = max(worst_anywhere, worst)
+        assert global_sensitivity("abs_sp", n) == pytest.approx(worst_anywhere, abs=1e-9)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_smooth_sensitivity_is_its_definition(metric: str) -> None:
-    for beta, n in itertools.product(BETAS, (2, 3, 4, 9, 30)):
-        local = np.array([local_sensitivity(metric, n0, n - n0) for n0 in range(1, n)])
-        # |n0 - n0'| flips lead from one count to another, and none less does.
-        steps = np.abs(np.subtract.outer(np.arange(1, n), np.arange(1, n)))
-        definition = (np.exp(-beta * steps) * local).max(axis=1)
-        smooth = np.array([smooth_sensitivity(metric, n0, n - n0, beta) for n0 in range(1, n)])
-        np.testing.assert_allclose(smooth, definition, rtol=1e-12)
-        assert (smooth >= local).all()
-        assert (smooth <= global_sensitivity(metric, n) * (1 + 1e-12)).all()
-        assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
-        assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
-        # Naming the groups the other way round changes nothing.
-        np.testing.assert_array_equal(smooth, smooth[::-1])
+def test_absolute_sensitivity_in_a_larger_stratum() -> None:
+    for n0, n1 in ((1, 24), (3, 22), (12, 13)):
+        leaving = max(n0, 2)
+        there = weights(people(leaving, n0 + n1 - leaving))
+        here = weights(people(leaving - 1, n0 + n1 - leaving + 1))
+        assert (np.sign(here) != np.sign(there)).sum() == 1
+        rises = [largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)]
+        assert local_sensitivity("abs_sp", n0, n1) == pytest.approx(max(rises), abs=1e-9)
+
+
+def test_smooth_sensitivity_is_its_definition() -> None:
+    for metric in METRICS:
+        for beta, n in itertools.product(BETAS, (2, 3, 4, 9, 30)):
+            local = np.array([local_sensitivity(metric, n0, n - n0) for n0 in range(1, n)])
+            # |n0 - n0'| flips lead from one count to another, and none less does.
+            steps = np.abs(np.subtract.outer(np.arange(1, n), np.arange(1, n)))
+            definition = (np.exp(-beta * steps) * local).max(axis=1)
+            smooth = np.array([smooth_sensitivity(metric, n0, n - n0, beta) for n0 in range(1, n)])
+            np.testing.assert_allclose(smooth, definition, rtol=1e-12)
+            assert (smooth >= local).all()
+            assert (smooth <= global_sensitivity(metric, n) * (1 + 1e-12)).all()
+            assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
+            assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
+            # Naming the groups the other way round changes nothing.
+            np.testing.assert_array_equal(smooth, smooth[::-1])
 
 
 def test_formulas_of_the_table() -> None:

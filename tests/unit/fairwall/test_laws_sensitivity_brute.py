@@ -215,11 +215,11 @@ def test_binary_sensitivities_are_the_worst_case_over_cells(metric: str, may_be_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("n", range(5, 11))
 @pytest.mark.parametrize("metric", BOUNDED)
-def test_binary_sensitivities_up_to_ten_people(metric: str, n: int, may_be_empty: bool) -> None:
-    assert compare(metric, cell_sums(metric, n, may_be_empty), may_be_empty) >= 20
+def test_binary_sensitivities_up_to_ten_people(metric: str, n: int) -> None:
+    for may_be_empty in (False, True):
+        assert compare(metric, cell_sums(metric, n, may_be_empty), may_be_empty) >= 20
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_binary_sensitivities_of_seven_persons(metric: str) -> None:
 
 @pytest.mark.parametrize("may_be_empty", [False, True])
 def test_two_counts_take_the_worst_case_over_what_they_leave_open(may_be_empty: bool) -> None:
-    for metric, n in itertools.product(ONE_STRATUM, range(1, 5)):
+    for metric, n in itertools.product(ONE_STRATUM, range(1, 4)):
         worst: dict[tuple[int, int], float] = {}
         for cells, value in cell_sums(metric, n, may_be_empty).local.items():
             (groups,) = strata(metric, cells)
@@ -299,27 +299,28 @@ def test_a_sensitivity_for_larger_groups_than_there_are_is_caught(metric: str, m
             compare_from(metric, cell_sums(metric, 6, False), least)
 
 
-@pytest.mark.parametrize(
-    ("metric", "scores", "beta"),
-    [("sp", True, 0.3), ("abs_sp", True, 0.01), ("abs_sp", False, 0.3), ("abs_sp", False, 0.01), ("ppv", False, 0.0)],
-)
-def test_smooth_sensitivity_of_groups_of_at_least_g_is_its_definition_and_smooth(
-    metric: str, scores: bool, beta: float
-) -> None:
-    for n in (5, 12, 31, 40):
-        for least in range(1, n // 2 + 1):
-            how: dict[str, Any] = {"scores": scores, "minimum_group": least}
-            counts = [(n0, n - n0) for n0 in range(least, n - least + 1)]
-            local = np.array([local_sensitivity(metric, *c, **how) for c in counts])
-            smooth = np.array([smooth_sensitivity(metric, *c, beta, **how) for c in counts])
-            steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
-            np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
-            for one, two in ((smooth[1:], smooth[:-1]), (smooth[:-1], smooth[1:])):
-                assert (one <= math.exp(beta) * two * (1 + 1e-12)).all()
-            assert global_sensitivity(metric, n, **how) == local.max()
-            if scores:
-                closed = (1 / (least + 1) + 1 / (n - least)) * (1 if metric == "sp" else n / (n + 1))
-                assert local.max() == pytest.approx(closed if n > 2 * least else 0.0)
+def test_smooth_sensitivity_of_groups_of_at_least_g_is_its_definition_and_smooth() -> None:
+    for metric, scores, beta in (
+        ("sp", True, 0.3),
+        ("abs_sp", True, 0.01),
+        ("abs_sp", False, 0.3),
+        ("abs_sp", False, 0.01),
+        ("ppv", False, 0.0),
+    ):
+        for n in (5, 12, 31, 40):
+            for least in range(1, n // 2 + 1):
+                how: dict[str, Any] = {"scores": scores, "minimum_group": least}
+                counts = [(n0, n - n0) for n0 in range(least, n - least + 1)]
+                local = np.array([local_sensitivity(metric, *c, **how) for c in counts])
+                smooth = np.array([smooth_sensitivity(metric, *c, beta, **how) for c in counts])
+                steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
+                np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
+                for one, two in ((smooth[1:], smooth[:-1]), (smooth[:-1], smooth[1:])):
+                    assert (one <= math.exp(beta) * two * (1 + 1e-12)).all()
+                assert global_sensitivity(metric, n, **how) == local.max()
+                if scores:
+                    closed = (1 / (least + 1) + 1 / (n - least)) * (1 if metric == "sp" else n / (n + 1))
+                    assert local.max() == pytest.approx(closed if n > 2 * least else 0.0)
 
 
 def test_groups_of_at_least_g_are_a_whole_number_and_not_empty() -> None:
@@ -422,26 +423,29 @@ def test_accuracy_takes_the_values_of_a_prediction() -> None:
 # --- smoothness
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.01, 1.0])
-@pytest.mark.parametrize("may_be_empty", [False, True])
-@pytest.mark.parametrize(("metric", "scores"), [("sp", True), ("abs_sp", True), ("abs_sp", False), ("ppv", False)])
-def test_smooth_sensitivity_is_its_definition_and_smooth(
-    metric: str, scores: bool, may_be_empty: bool, beta: float
-) -> None:
-    first = 0 if may_be_empty else 1
-    for n in (*range(2, 8), 12, 31, 60):
-        counts = [(n0, n - n0) for n0 in range(first, n + 1 - first)]
-        local = np.array([local_sensitivity(metric, *c, scores=scores, may_be_empty=may_be_empty) for c in counts])
-        smooth = np.array(
-            [smooth_sensitivity(metric, *c, beta, scores=scores, may_be_empty=may_be_empty) for c in counts]
-        )
-        steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
-        np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
-        assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
-        assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
-        overall = global_sensitivity(metric, n, scores=scores, may_be_empty=may_be_empty)
-        assert overall == local.max()
-        assert smooth_sensitivity(metric, *counts[-1], 0.0, scores=scores, may_be_empty=may_be_empty) == overall
+def test_smooth_sensitivity_is_its_definition_and_smooth() -> None:
+    for beta in (0.0, 0.01, 1.0):
+        for may_be_empty in (False, True):
+            for metric, scores in (("sp", True), ("abs_sp", True), ("abs_sp", False), ("ppv", False)):
+                first = 0 if may_be_empty else 1
+                for n in (*range(2, 8), 12, 31, 60):
+                    counts = [(n0, n - n0) for n0 in range(first, n + 1 - first)]
+                    local = np.array(
+                        [local_sensitivity(metric, *c, scores=scores, may_be_empty=may_be_empty) for c in counts]
+                    )
+                    smooth = np.array(
+                        [smooth_sensitivity(metric, *c, beta, scores=scores, may_be_empty=may_be_empty) for c in counts]
+                    )
+                    steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
+                    np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
+                    assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
+                    assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
+                    overall = global_sensitivity(metric, n, scores=scores, may_be_empty=may_be_empty)
+                    assert overall == local.max()
+                    assert (
+                        smooth_sensitivity(metric, *counts[-1], 0.0, scores=scores, may_be_empty=may_be_empty)
+                        == overall
+                    )
 
 
 @pytest.mark.parametrize("scores", [True, False])
@@ -539,13 +543,13 @@ def test_one_stratum_s_counts_are_refused_where_there_are_two(metric: str) -> No
             call()
 
 
-@pytest.mark.parametrize("cells", [(-1, 1, 1, 1), (1, 1, 1, 0.5), (1, math.nan, 1, 1)])
-def test_counts_that_are_none_are_refused(cells: Cells) -> None:
-    with pytest.raises(ValueError, match="each count"):
-        Counts(*cells)
+def test_counts_that_are_none_are_refused() -> None:
+    for cells in ((-1, 1, 1, 1), (1, 1, 1, 0.5), (1, math.nan, 1, 1)):
+        with pytest.raises(ValueError, match="each count"):
+            Counts(*cells)
 
 
-@pytest.mark.parametrize("beta", [-0.1, math.nan, math.inf])
-def test_a_beta_out_of_range_is_refused(beta: float) -> None:
-    with pytest.raises(ValueError, match="beta"):
-        sensitivities("sp", (3, 4), beta)
+def test_a_beta_out_of_range_is_refused() -> None:
+    for beta in (-0.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="beta"):
+            sensitivities("sp", (3, 4), beta)

@@ -136,15 +136,17 @@ def test_the_bytes_are_little_endian_in_c_order() -> None:
     assert message.data == bytes.fromhex("0000803f 00000040 00004040 00008040")
 
 
-@pytest.mark.parametrize(
-    ("size", "chunks"),
-    [(0, []), (1, [1]), (CHUNK_BYTES, [CHUNK_BYTES]), (2 * CHUNK_BYTES + 1, [CHUNK_BYTES] * 2 + [1])],
-)
-def test_chunks_are_full_but_for_the_last(size: int, chunks: list[int]) -> None:
-    array = (np.arange(size) % 251).astype(np.uint8)
-    cut = list(chunks_of(array))
-    assert [len(chunk) for chunk in cut] == chunks
-    assert b"".join(cut) == array.tobytes()
+def test_chunks_are_full_but_for_the_last() -> None:
+    for size, chunks in (
+        (0, []),
+        (1, [1]),
+        (CHUNK_BYTES, [CHUNK_BYTES]),
+        (2 * CHUNK_BYTES + 1, [CHUNK_BYTES] * 2 + [1]),
+    ):
+        array = (np.arange(size) % 251).astype(np.uint8)
+        cut = list(chunks_of(array))
+        assert [len(chunk) for chunk in cut] == chunks
+        assert b"".join(cut) == array.tobytes()
 
 
 def test_an_array_of_another_type_or_of_3_axes_does_not_travel() -> None:
@@ -155,19 +157,16 @@ def test_an_array_of_another_type_or_of_3_axes_does_not_travel() -> None:
         to_message(np.zeros((1, 1, 1)))
 
 
-@pytest.mark.parametrize(
-    ("header", "why"),
-    [
+def test_a_header_of_no_such_array_is_refused_before_any_byte() -> None:
+    for header, why in (
         (ArrayHeader(shape=(1,)), "element type"),
         (ArrayHeader(element_type=99, shape=(1,)), "element type"),  # type: ignore[arg-type]
         (ArrayHeader(element_type=ELEMENT_TYPE_UINT8, shape=(1, 1, 1)), "axes"),
         (ArrayHeader(element_type=ELEMENT_TYPE_UINT8, shape=((1 << 32) + 1,)), "larger"),
         (ArrayHeader(element_type=ELEMENT_TYPE_FLOAT64, shape=(2**64 - 1, 2**64 - 1)), "larger"),
-    ],
-)
-def test_a_header_of_no_such_array_is_refused_before_any_byte(header: ArrayHeader, why: str) -> None:
-    with pytest.raises(ArrayError, match=why):
-        ArrivingArray(header)
+    ):
+        with pytest.raises(ArrayError, match=why):
+            ArrivingArray(header)
 
 
 @pytest.mark.parametrize("shape", [(0, 2**63), (2**64 - 1, 0)])
