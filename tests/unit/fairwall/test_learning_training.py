@@ -107,10 +107,10 @@ def test_other_seeds_and_other_rows_are_other_models(torch: object) -> None:
 def twin(
     torch: Any, features: Any, start: Ensemble, steps: int, rate: float, slopes: Callable[[Any, Any], Any]
 ) -> list[NDArray[np.float32]]:
-    """Train one model on all rows at once, its gradients by autograd."""
+    """Train one model on all rows at once with Adam, its gradients by autograd."""
     tensors = [torch.tensor(a[0], requires_grad=True) for a in (*start.weights, *start.biases)]
     depth = len(start.weights)
-    adam = torch.optim.Adam(tensors, lr=rate)
+    means, squares = ([torch.zeros_like(tensor) for tensor in tensors] for _ in range(2))
 
     def logits(rows: Any) -> Any:
         for layer in range(depth):
@@ -118,10 +118,12 @@ def twin(
             rows = rows.relu() if layer < depth - 1 else rows
         return rows[:, 0]
 
-    for _ in range(steps):
-        for tensor, slope in zip(tensors, slopes(logits, tensors), strict=True):
-            tensor.grad = slope
-        adam.step()
+    for step in range(1, steps + 1):
+        for tensor, slope, mean, square in zip(tensors, slopes(logits, tensors), means, squares, strict=True):
+            mean.mul_(0.9).add_(slope, alpha=0.1)
+            square.mul_(0.999).add_(slope**2, alpha=0.001)
+            with torch.no_grad():
+                tensor -= rate * mean / (1 - 0.9**step) / ((square / (1 - 0.999**step)).sqrt() + 1e-8)
     return [tensor.detach().numpy() for tensor in tensors]
 
 
