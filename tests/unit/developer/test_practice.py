@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ def practised(name: str, seed: int = 0) -> Practised:
     return PRACTICES[name].train(task(seed, public=PRACTICES[name].public))
 
 
+@cache
 def coarse(epsilon: float, delta: float, rate: float, steps: int, beside: float = 0.0) -> float:
     """Find enough noise for the budget in a hundredth of the search's time."""
     if epsilon_spent(1000.0, delta, rate, steps, beside) > epsilon:
@@ -216,6 +218,7 @@ def test_small_batches_cost_less_than_full_ones_at_the_same_noise() -> None:
     assert float(step.what.rpartition(" ")[2]) > 3 * step.epsilon
 
 
+@pytest.mark.check
 def test_a_private_step_starts_where_the_public_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """With so small a learning rate that the private steps move nothing, the model has learnt in public."""
     still = replace(SETTINGS, recipe=replace(SETTINGS.recipe, learning_rate=1e-9))

@@ -61,15 +61,8 @@ def test_every_small_world_with_both_labels_is_revealed(n: int) -> None:
         assert auditor.asked <= n - 1
 
 
-def test_every_group_of_a_few_more_people_is_revealed() -> None:
-    n = 5
-    y = (np.arange(n) % 3 == 0).astype(np.uint8)
-    for a in mixed(n):
-        assert np.array_equal(revealed(Precision(a, y), y, n).guess, a)
-
-
 def test_labels_all_alike_tell_nothing_and_mixed_ones_tell_all() -> None:
-    for n in (2, 3, 4, 5):
+    for n in (2, 3, 4):
         sets = np.array(list(itertools.product((0.0, 1.0), repeat=n)))
         for bits in itertools.product((0, 1), repeat=n):
             y = np.array(bits, np.uint8)

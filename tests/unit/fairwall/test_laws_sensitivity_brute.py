@@ -198,10 +198,13 @@ def compare(metric: str, world: World, may_be_empty: bool) -> int:
     return compared
 
 
-@pytest.mark.parametrize("sizes", [range(1, 4), pytest.param(range(4, 6), marks=pytest.mark.slow)], ids=str)
-@pytest.mark.parametrize("metric", BOUNDED)
-def test_binary_sensitivities_are_the_worst_case_over_persons(metric: str, sizes: range) -> None:
-    for n, may_be_empty in itertools.product(sizes, (False, True)):
+@pytest.mark.parametrize(
+    ("metric", "most"),
+    [*((metric, 3) for metric in ("sp", "abs_eo", "abs_oad", "eodds_max", "ppv")),
+     *(pytest.param(metric, 5, marks=pytest.mark.slow) for metric in BOUNDED)],
+)  # fmt: skip
+def test_binary_sensitivities_are_the_worst_case_over_persons(metric: str, most: int) -> None:
+    for n, may_be_empty in itertools.product(range(1, most + 1), (False, True)):
         by_person, by_cell = persons(metric, n, may_be_empty), cell_sums(metric, n, may_be_empty)
         # The quicker enumeration that goes on to n = 6 and 10 is the same one.
         assert by_cell.neighbours == by_person.neighbours
@@ -209,7 +212,7 @@ def test_binary_sensitivities_are_the_worst_case_over_persons(metric: str, sizes
         assert compare(metric, by_person, may_be_empty) or n == 1
 
 
-@pytest.mark.parametrize(("metric", "may_be_empty"), [("abs_sp", False), ("eodds_sum", True), ("ppv", False)])
+@pytest.mark.parametrize(("metric", "may_be_empty"), [("abs_sp", False), ("eodds_sum", True)])
 def test_binary_sensitivities_are_the_worst_case_over_cells(metric: str, may_be_empty: bool) -> None:
     assert compare(metric, cell_sums(metric, 6, may_be_empty), may_be_empty) >= 20
 
@@ -272,7 +275,7 @@ def labels_of(cells: Cells) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("metric", "most"),
-    [*((metric, 5) for metric in ("abs_sp", "eodds_sum", "ppv")),
+    [*((metric, 5) for metric in ("abs_sp", "eodds_sum")),
      *(pytest.param(metric, 9, marks=pytest.mark.slow) for metric in BOUNDED)],
 )  # fmt: skip
 def test_groups_of_at_least_g_move_a_metric_as_far_as_the_laws_say(metric: str, most: int) -> None:
@@ -360,7 +363,7 @@ def largest_rise(ends: list[Array], starts: list[list[Array]]) -> float:
 
 
 @pytest.mark.parametrize("metric", TWO_STRATA)
-@pytest.mark.parametrize("cells", [(1, 2, 2, 1), (1, 4, 2, 2), (2, 3, 3, 2)])
+@pytest.mark.parametrize("cells", [(1, 2, 2, 1), (1, 4, 2, 2)])
 def test_equalized_odds_with_scores_is_the_worst_case(metric: str, cells: Cells) -> None:
     worst = 0.0
     for label, leaving in itertools.product((0, 1), repeat=2):

@@ -144,7 +144,10 @@ def test_credentials_or_an_address_that_cannot_be_used_are_named_in_one_line(
     assert key != "listen" or f"cannot listen on {changed}: " in said
 
 
-@pytest.mark.parametrize(("party", "value"), [("compliance", "in use"), ("adversary", "another's key")])
+@pytest.mark.parametrize(
+    ("party", "value"),
+    [("compliance", "in use"), pytest.param("adversary", "another's key", marks=pytest.mark.check)],
+)
 def test_so_they_are_by_a_process(
     party: str, value: str, unusable: tuple[str, str], credentials: dict[str, Credentials], tmp_path: Path
 ) -> None:

@@ -157,7 +157,7 @@ def test_a_table_that_grows_too_large_is_refused(tmp_path: Path, form: str, monk
 def test_a_table_is_refused_as_soon_as_it_is_too_large(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(tmp_path, form, 300_000)
+    path = write(tmp_path, form, 100_000)
     content = path.read_bytes()
     if form == "csv":
         path.write_bytes(content + b"ragged\n")
