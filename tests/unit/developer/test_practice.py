@@ -213,6 +213,7 @@ def test_what_a_step_divides_by_does_not_tell_the_groups_sizes(done: Done) -> No
     assert getattr(first, "expected", 0) == getattr(second, "expected", 1) == 120
 
 
+@pytest.mark.check
 def test_small_batches_cost_less_than_full_ones_at_the_same_noise() -> None:
     (step,) = practised("subsampling").steps
     assert float(step.what.rpartition(" ")[2]) > 3 * step.epsilon
@@ -291,6 +292,7 @@ def counted(given: Task, monkeypatch: pytest.MonkeyPatch, groups: bool = True) -
     return histogram.train_and_count(given, given.protected if groups else None)
 
 
+@pytest.mark.check
 def test_a_histogram_has_the_noise_that_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.stack([counted(task(seed), monkeypatch).counts[:, :, -1] for seed in range(60)])
     (_, step) = counted(task(), monkeypatch).steps

@@ -62,6 +62,7 @@ def test_attacks_that_are_played_reveal_as_much(mechanism: str, n: int, queries:
     assert abs(found - told) < 0.01 + 4 * deviation
 
 
+@pytest.mark.check
 def test_where_everybody_is_found_that_is_said() -> None:
     """Plays of `best` at epsilon 100 know everybody, or nearly (docs/attacks.md): what is found out helps on."""
     assert revealed("cube", "sp", 100, 40, 100.0, shares=TENTH) > 0.99

@@ -265,6 +265,7 @@ def test_weighted_penalties_weigh_labels_by_what_they_can_leak(torch: object, mo
     assert seen == [pytest.approx((1 - positive, positive))]
 
 
+@pytest.mark.check
 def test_fair_fine_tuning_closes_the_gap_for_one_attribute_and_for_two(torch: object) -> None:
     split, held_out = people(3000), people(3000, seed=1)
     settings = Settings(recipe=Recipe((8,), 100, 128, 1e-2), tune_steps=100, strength=2.0)
