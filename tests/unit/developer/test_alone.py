@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,21 +35,23 @@ class Auditor:
     def gaps(self, rows):
         return np.array(tell({"gaps": rows.tolist()}))
 
-dealt = json.loads(sys.stdin.readline())
-scores, labels = np.array(dealt["scores"]), np.array(dealt["labels"], np.uint8)
-strategy = STRATEGIES[dealt["strategy"]]
-reveal = strategy.play(Hand(
-    people=scores.size, base=lambda: scores, prior=lambda: np.ones(scores.size, np.uint8), auditor=Auditor(),
-    rng=np.random.default_rng(1), queries=dealt["queries"], perturbation=strategy.perturbation,
-    decode=DECODERS[dealt["decoder"]] if dealt["decoder"] else None,
-    terms=Terms(metric=dealt["metric"], mechanism=dealt["mechanism"]), labels=labels,
-))
-loaded = sorted({name.partition(".")[0] for name in sys.modules} & {"compliance", "adversary", "sim"})
-print(json.dumps({"guess": reveal.guess.tolist(), "targeted": reveal.targeted.tolist(), "loaded": loaded}))
+for line in sys.stdin:
+    dealt = json.loads(line)
+    scores, labels = np.array(dealt["scores"]), np.array(dealt["labels"], np.uint8)
+    strategy = STRATEGIES[dealt["strategy"]]
+    reveal = strategy.play(Hand(
+        people=scores.size, base=lambda: scores, prior=lambda: np.ones(scores.size, np.uint8), auditor=Auditor(),
+        rng=np.random.default_rng(1), queries=dealt["queries"], perturbation=strategy.perturbation,
+        decode=DECODERS[dealt["decoder"]] if dealt["decoder"] else None,
+        terms=Terms(metric=dealt["metric"], mechanism=dealt["mechanism"]), labels=labels,
+    ))
+    loaded = sorted({name.partition(".")[0] for name in sys.modules} & {"compliance", "adversary", "sim"})
+    said = {"guess": reveal.guess.tolist(), "targeted": reveal.targeted.tolist(), "loaded": loaded}
+    print(json.dumps(said), flush=True)
 """
 
 
-@contextmanager
+@pytest.fixture(scope="module")
 def child() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         [sys.executable, "-I", "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -70,8 +71,8 @@ def gap(row: list[float], a: NDArray[np.uint8], labels: NDArray[np.uint8], metri
     return abs(value) if metric.startswith("abs_") else value
 
 
-def play(strategy: str, decoder: str, a: NDArray[np.uint8]) -> dict[str, Any]:
-    """Play in a child process, with the answers that these attributes give."""
+def play(process: subprocess.Popen[str], strategy: str, decoder: str, a: NDArray[np.uint8]) -> dict[str, Any]:
+    """Play in the child process, with the answers that these attributes give."""
     rng = np.random.default_rng(5)
     scores, labels = rng.random(N), (np.arange(N) % 2).astype(np.uint8)
     one = STRATEGIES[strategy]
@@ -80,18 +81,17 @@ def play(strategy: str, decoder: str, a: NDArray[np.uint8]) -> dict[str, Any]:
     queries = N if N in one.counts(N) else one.counts(N)[0]
     queries = 400 if one.adaptive and strategy != "best" else queries
     dealt = {"scores": scores.tolist(), "labels": labels.tolist(), "strategy": strategy, "decoder": decoder}
-    with child() as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        print(json.dumps(dealt | {"queries": queries, "metric": metric, "mechanism": mechanism}), file=process.stdin)
-        process.stdin.flush()
-        for line in process.stdout:
-            said = json.loads(line)
-            if "guess" in said:
-                return dict(said)
-            rows = said.get("gaps") or [said["size"]]
-            answers = [gap(row, a, labels, metric, mechanism) for row in rows]
-            print(json.dumps(answers), file=process.stdin, flush=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    deal = json.dumps(dealt | {"queries": queries, "metric": metric, "mechanism": mechanism})
+    print(deal, file=process.stdin, flush=True)
+    while line := process.stdout.readline():
+        said = json.loads(line)
+        if "guess" in said:
+            return dict(said)
+        rows = said.get("gaps") or [said["size"]]
+        answers = [gap(row, a, labels, metric, mechanism) for row in rows]
+        print(json.dumps(answers), file=process.stdin, flush=True)
     raise AssertionError("the child said nothing")
 
 
@@ -104,10 +104,10 @@ PLAYS = [
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("strategy", "decoder"), PLAYS)
-def test_from_answers_alone(strategy: str, decoder: str) -> None:
+def test_from_answers_alone(strategy: str, decoder: str, child: subprocess.Popen[str]) -> None:
     a = np.ones(N, np.uint8)
     a[np.random.default_rng(2).permutation(N)[:N0]] = 0
-    said = play(strategy, decoder, a)
+    said = play(child, strategy, decoder, a)
     assert said["loaded"] == []
     right = np.array(said["guess"]) == a
     if decoder != "score":  # which treats what is not known yet as noise

@@ -17,14 +17,14 @@ def people(n: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     return features, labels
 
 
-@pytest.mark.parametrize("row", [0, 1, 17, 42, 49])
-def test_a_cross_fitted_score_does_not_look_at_its_own_rows_label(row: int) -> None:
-    features, labels = people(50)
-    flipped = labels.copy()
-    flipped[row] = 1 - labels[row]
-    before, after = cross_fitted(features, labels), cross_fitted(features, flipped)
-    assert after[row] == before[row]
-    assert (after != before).any()
+def test_a_cross_fitted_score_does_not_look_at_its_own_rows_label() -> None:
+    for row in (0, 1, 17, 42, 49):
+        features, labels = people(50)
+        flipped = labels.copy()
+        flipped[row] = 1 - labels[row]
+        before, after = cross_fitted(features, labels), cross_fitted(features, flipped)
+        assert after[row] == before[row]
+        assert (after != before).any()
 
 
 def test_cross_fitted_scores_tell_the_labels_of_rows_they_have_not_seen() -> None:
@@ -32,12 +32,12 @@ def test_cross_fitted_scores_tell_the_labels_of_rows_they_have_not_seen() -> Non
     assert accuracy(cross_fitted(features, labels), labels) > 0.8
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 6, 11])
-def test_any_test_set_that_a_scenario_allows_can_be_cross_fitted(n: int) -> None:
-    labels = (np.arange(n) % 2).astype(np.uint8)
-    scores = cross_fitted(people(n)[0], labels)
-    assert scores.shape == (n,)
-    assert ((scores >= 0) & (scores <= 1)).all()
+def test_any_test_set_that_a_scenario_allows_can_be_cross_fitted() -> None:
+    for n in (3, 4, 5, 6, 11):
+        labels = (np.arange(n) % 2).astype(np.uint8)
+        scores = cross_fitted(people(n)[0], labels)
+        assert scores.shape == (n,)
+        assert ((scores >= 0) & (scores <= 1)).all()
 
 
 def test_a_label_that_only_one_row_has_is_not_known_where_that_row_is_held_out() -> None:

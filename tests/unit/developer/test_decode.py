@@ -1,5 +1,4 @@
 import itertools
-import subprocess
 import sys
 
 import numpy as np
@@ -52,24 +51,24 @@ def by_cvxpy(evidence: Evidence, settings: dict[str, object]) -> NDArray[np.floa
     return np.asarray(1 / evidence.n1 - c * z.value)
 
 
-@pytest.mark.parametrize("decoder", SPARSE)
-def test_v_is_found_from_half_as_many_rows(decoder: str) -> None:
-    H = rows(20)
-    assert EXACT[decoder](Evidence(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
+def test_v_is_found_from_half_as_many_rows() -> None:
+    for decoder in SPARSE:
+        H = rows(20)
+        assert EXACT[decoder](Evidence(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
 
 
 # lstsq does not know the size, which stands for one row.
-@pytest.mark.parametrize(("decoder", "m"), [(d, m) for d in EXACT for m in (39, 40, 60) if (d, m) != ("lstsq", 39)])
-def test_full_rank_determines_v(decoder: str, m: int) -> None:
-    H = rows(m)
-    assert EXACT[decoder](Evidence(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
+def test_full_rank_determines_v() -> None:
+    for decoder, m in (("l1", 39), ("box", 39), ("omp", 60), ("lstsq", 40)):
+        H = rows(m)
+        assert EXACT[decoder](Evidence(H, H @ V, N0, N1)) == pytest.approx(V, abs=1e-9)
 
 
 # Basis pursuit looks for few people.
-@pytest.mark.parametrize(("decoder", "m"), [("box", 20), ("omp", 20), *((d, 60) for d in EXACT)])
-def test_the_majority_may_be_the_disadvantaged(decoder: str, m: int) -> None:
-    H = rows(m)
-    assert EXACT[decoder](Evidence(H, H @ -V, N1, N0)) == pytest.approx(-V, abs=1e-9)
+def test_the_majority_may_be_the_disadvantaged() -> None:
+    for decoder, m in (("box", 20), ("omp", 20), ("l1", 60)):
+        H = rows(m)
+        assert EXACT[decoder](Evidence(H, H @ -V, N1, N0)) == pytest.approx(-V, abs=1e-9)
 
 
 def test_l1_and_lstsq_are_least_squares_where_noise_leaves_no_solution() -> None:
@@ -80,7 +79,7 @@ def test_l1_and_lstsq_are_least_squares_where_noise_leaves_no_solution() -> None
     assert lstsq.decode(Evidence(H, gaps, 0, 0)) == pytest.approx(best)
 
 
-@pytest.mark.parametrize("noise", [0, 0.1, 1e6])
+@pytest.mark.parametrize("noise", [0, 1e6])
 def test_l1_explains_the_answers_with_the_least_norm(noise: float) -> None:
     H = rows(15)
     gaps = H @ V + np.random.default_rng(1).normal(0, noise, 15)
@@ -108,10 +107,7 @@ def test_lstsq_has_the_least_norm() -> None:
     assert lstsq.decode(Evidence(H, H @ V, 0, 0)) == pytest.approx(np.linalg.pinv(H) @ H @ V)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("noise", [0, 1e-3, 0.05, 10])
-@pytest.mark.parametrize("near", [None, 0.1])
-@pytest.mark.parametrize("m", [10, 25])
+@pytest.mark.parametrize(("m", "near", "noise"), [(10, None, 0), (25, 0.1, 1e-3), (25, None, 0.05), (10, 0.1, 10)])
 def test_l1_is_what_an_interior_point_method_finds(m: int, near: float | None, noise: float) -> None:
     # Noisy enough for a dense solution, whose entries lie everywhere about the threshold.
     exact, _ = world(40, 4, m, 0, near)
@@ -129,7 +125,7 @@ def test_l1_is_what_a_first_order_method_finds() -> None:
     assert norm_of_s(v, 270) == pytest.approx(norm_of_s(reference, 270), rel=1e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data(), n=st.integers(3, 8))
 def test_l1_is_least_whatever_the_rows(data: st.DataObject, n: int) -> None:
     # Few different scores: ties, repeated and dependent rows, and more than one optimum.
@@ -150,30 +146,33 @@ def test_l1_without_a_proof_still_explains_the_answers(monkeypatch: pytest.Monke
     assert evidence.rows @ l1.decode(evidence) == pytest.approx(evidence.gaps, abs=1e-9)
 
 
-@pytest.mark.parametrize("twin", ["wrong signs", "too small a support", "not least"])
-def test_no_proof_is_given_of_what_is_not_so(twin: str) -> None:
-    # The rows add up the first two of three entries, and the third by itself, so that z = (t, 1 - t, 1) are optimal.
-    equations = affine.solutions(np.array([[0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([1.0, 1.0]))
-    best, subgradient = np.array([0.0, 1, 1]), np.array([0.5, 1, 1])
-    proved = l1._proved(equations, best, subgradient)
-    assert proved is not None
-    assert proved == pytest.approx(best)
-    z, g = {
-        "wrong signs": (np.array([0.0, -1, 1]), np.array([0.5, -1, 1])),
-        "too small a support": (np.array([0.0, 1, 0]), subgradient),
-        "not least": (np.array([2.0, 0, 1]), np.array([1.0, 1, 1])),
-    }[twin]
-    assert l1._proved(equations, z, g) is None
+def test_no_proof_is_given_of_what_is_not_so() -> None:
+    for twin in ("wrong signs", "too small a support", "not least"):
+        # The rows add up the first two of three entries, and the third by itself: z = (t, 1 - t, 1) are optimal.
+        equations = affine.solutions(np.array([[0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([1.0, 1.0]))
+        best, subgradient = np.array([0.0, 1, 1]), np.array([0.5, 1, 1])
+        proved = l1._proved(equations, best, subgradient)
+        assert proved is not None
+        assert proved == pytest.approx(best)
+        z, g = {
+            "wrong signs": (np.array([0.0, -1, 1]), np.array([0.5, -1, 1])),
+            "too small a support": (np.array([0.0, 1, 0]), subgradient),
+            "not least": (np.array([2.0, 0, 1]), np.array([1.0, 1, 1])),
+        }[twin]
+        assert l1._proved(equations, z, g) is None
 
 
-@pytest.mark.parametrize(("decoder", "m"), [("box", 35), ("omp", 40), ("l1", 60)])
-def test_a_hundred_are_found_from_models_near_h0(decoder: str, m: int) -> None:
-    for seed in range(20):
-        evidence, z = world(100, 10, m, seed, near=0.1)
-        assert (disadvantaged(EXACT[decoder](evidence), evidence) == z).all()
+def test_a_hundred_are_found_from_models_near_h0() -> None:
+    for decoder, m in (("box", 35), ("omp", 40), ("l1", 60)):
+        for seed in range(6):
+            evidence, z = world(100, 10, m, seed, near=0.1)
+            assert (disadvantaged(EXACT[decoder](evidence), evidence) == z).all()
 
 
-@pytest.mark.parametrize(("decoder", "m"), [("box", 300), ("omp", 400), ("l1", 450)])
+@pytest.mark.parametrize(
+    ("decoder", "m"),
+    [("omp", 400), *(pytest.param(*one, marks=pytest.mark.check) for one in (("box", 300), ("l1", 450)))],
+)
 def test_a_thousand_are_found_from_models_near_h0(decoder: str, m: int) -> None:
     evidence, z = world(1000, 104, m, 0, near=0.1)
     assert (disadvantaged(EXACT[decoder](evidence), evidence) == z).all()
@@ -191,9 +190,9 @@ def test_box_finds_groups_where_its_relaxation_does_not(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("decoder", ["box", "omp"])
 def test_what_is_found_replays_or_nothing_is_claimed(decoder: str) -> None:
-    # All groups of a small world, with too few rows for certainty.
+    # A third of the groups of a small world, with too few rows for certainty.
     H = np.random.default_rng(0).uniform(0, 1, (2, 7))
-    for chosen in itertools.combinations(range(7), 3):
+    for chosen in itertools.islice(itertools.combinations(range(7), 3), 0, None, 3):
         z = np.isin(np.arange(7), chosen)
         evidence = Evidence(H, H[:, ~z].mean(axis=1) - H[:, z].mean(axis=1), 3, 4)
         v = EXACT[decoder](evidence)
@@ -203,14 +202,13 @@ def test_what_is_found_replays_or_nothing_is_claimed(decoder: str) -> None:
             assert H @ v == pytest.approx(evidence.gaps, abs=1e-9)
 
 
-@pytest.mark.parametrize("scale", [0.1, 1e6])
-@pytest.mark.parametrize("m", [10, 39, 60])
-def test_box_stays_in_the_box(m: int, scale: float) -> None:
-    H = rows(m)
-    gaps = H @ V + np.random.default_rng(1).normal(0, scale, m)
-    z = (1 / N1 - box.decode(Evidence(H, gaps, N0, N1))) / (1 / N0 + 1 / N1)
-    assert z.min() >= -1e-12
-    assert z.max() <= 1 + 1e-12
+def test_box_stays_in_the_box() -> None:
+    for m, scale in ((10, 0.1), (39, 1e6), (60, 0.1)):
+        H = rows(m)
+        gaps = H @ V + np.random.default_rng(1).normal(0, scale, m)
+        z = (1 / N1 - box.decode(Evidence(H, gaps, N0, N1))) / (1 / N0 + 1 / N1)
+        assert z.min() >= -1e-12
+        assert z.max() <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("m", [10, 60])
@@ -238,7 +236,7 @@ def test_dependent_rows_have_the_same_solutions_as_independent_ones(m: int) -> N
 finite = st.floats(-1e6, 1e6) | st.sampled_from([1e300, -1e300, sys.float_info.max, 5e-324, 0.0])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     data=st.data(),
     shape=st.tuples(st.integers(1, 8), st.integers(2, 8)),
@@ -254,21 +252,15 @@ def test_no_answer_breaks_a_decoder(data: st.DataObject, shape: tuple[int, int],
     assert np.isfinite(v).all()
 
 
-def test_solvers_load_only_when_needed() -> None:
-    script = "import sys, developer.reveal; assert not {'cvxpy', 'scipy'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
 def test_rows_next_to_nothing_and_answers_beyond_everything() -> None:
     v = l1.decode(Evidence(np.array([[0.0, 3.6e-93]]), np.array([1e300]), 1, 1))
     assert np.isfinite(v).all()
 
 
-@pytest.mark.parametrize("n", [5, 40, 300, 5000])
-@pytest.mark.parametrize("values", [2, 7, 10**9])
-def test_of_people_who_are_equally_likely_the_first_are_taken(n: int, values: int) -> None:
+def test_of_people_who_are_equally_likely_the_first_are_taken() -> None:
     """So that a guess is the same on every processor: how a partition orders equal numbers is its own."""
-    z = np.random.default_rng(n + values).integers(0, values, n).astype(np.float64)
-    for size in {1, n // 3, n}:
-        best = np.argsort(-z, kind="stable")[:size]
-        assert np.flatnonzero(affine.largest(z, size)).tolist() == sorted(best)
+    for n, values in ((5, 2), (300, 7), (5000, 2), (300, 10**9)):
+        z = np.random.default_rng(n + values).integers(0, values, n).astype(np.float64)
+        for size in {1, n // 3, n}:
+            best = np.argsort(-z, kind="stable")[:size]
+            assert np.flatnonzero(affine.largest(z, size)).tolist() == sorted(best)

@@ -78,7 +78,7 @@ def blocks(count: int, seed: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize("n0", [N0, None])
 def test_what_was_released_is_read(n0: int | None) -> None:
     epsilon = 50.0
-    for seed in range(3):
+    for seed in range(2):
         auditor = Auditor("cells", epsilon, seed)
         rows = blocks(10, seed)
         evidence = few_sums.behind(rows, auditor.gaps(rows), epsilon, n0)
@@ -96,14 +96,11 @@ def test_a_batch_with_nothing_in_it_is_read_as_nothing() -> None:
     assert np.isfinite(evidence.gaps).all()
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(
-    ("mechanism", "epsilon", "queries"),
-    [("cells", 1.0, 40), ("cells", 2.0, 40), ("cells", 5.0, N), ("cube", 1.0, 40), ("low-rank", 5.0, 40)],
+    ("mechanism", "epsilon", "queries"), [("cells", 1.0, 40), pytest.param("cube", 1.0, 40, marks=pytest.mark.check)]
 )
 def test_attacks_on_mechanisms_reveal_what_is_told_beforehand(mechanism: str, epsilon: float, queries: int) -> None:
-    # From epsilon 3.2 on cells hold one person each, where there are as many models as people.
-    found = [played(mechanism, epsilon, seed, queries) for seed in range(30 if queries < N else 8)]
+    found = [played(mechanism, epsilon, seed, queries) for seed in range(20)]
     told = revealed(mechanism, "sp", N, 40, epsilon, shares=Shares(N0 / N, N0 / N))
     deviation = float(np.std(found)) / math.sqrt(len(found))
     # Never more; and not much less, or it would be an attack that nobody can play. False alarms: one in 10,000.

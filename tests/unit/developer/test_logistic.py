@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -52,6 +52,7 @@ def slope(fitted: Logistic, features: NDArray[np.float64], labels: NDArray[np.ui
     return float(max(abs(missed.sum()), np.abs(missed @ features + fitted.weights).max()))
 
 
+@settings(max_examples=40)
 @given(tables())
 def test_any_small_table_is_fitted_as_by_scikit_learn(table: Table) -> None:
     fitted = fit(*table)

@@ -75,7 +75,7 @@ def conceal_game(n: int, n0: int, m: int, epsilon: float, seed: int) -> tuple[Ev
 
 @pytest.mark.parametrize("rows", [coins, near_a_model])
 def test_ep_decides_exact_answers_from_a_third_as_many(rows: Rows) -> None:
-    for seed in range(20):
+    for seed in range(6):
         evidence, z = world(100, 10, 35, seed, rows=rows)
         assert (relaxed(evidence, ep.decode(evidence)) > 0.5).tolist() == z.tolist()
 
@@ -91,7 +91,7 @@ def test_ep_decides_exact_answers_about_a_thousand(rows: Rows) -> None:
 # Measured over 200 seeds: 64.4, 85.8, 98.4; one game's leakage has a standard deviation of 8, 13 and 5 points, so that
 # 40 games' mean is 5.3 standard errors (1e-7) above the bounds here.
 @pytest.mark.check
-@pytest.mark.parametrize(("epsilon", "least"), [(100, 57.5), (1000, 74.5), (10_000, 93.5)])
+@pytest.mark.parametrize(("epsilon", "least"), [(1000, 74.5)])
 def test_ep_sees_through_conceal_without_knowing_the_sizes(epsilon: float, least: float) -> None:
     found = [conceal_game(100, 10, 40, epsilon, seed) for seed in range(40)]
     assert np.mean([leakage(evidence, ep.decode(evidence), z) for evidence, z in found]) > least
@@ -112,7 +112,7 @@ def test_ep_reaches_the_bars_at_a_thousand(epsilon: float, bar: float) -> None:
 
 
 def test_ep_beats_the_score_test_and_both_beat_chance() -> None:
-    found = [world(100, 10, 40, seed, Cauchy(0.02)) for seed in range(20)]
+    found = [world(100, 10, 40, seed, Cauchy(0.02)) for seed in range(10)]
     leaks = {name: np.mean([leakage(e, DECODERS[name](e), z) for e, z in found]) for name in ("score", "ep")}
     assert 60 < leaks["score"] < leaks["ep"]
 
@@ -133,12 +133,10 @@ def enumerated(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.floa
     return sets, weight / weight.sum()
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("worlds", [3, 8])
-def test_sampled_and_propagated_marginals_are_those_of_the_posterior(worlds: int, noise: Law) -> None:
+@pytest.mark.parametrize("noise", [Laplace(0.1), pytest.param(Uniform(0.2), marks=pytest.mark.check)])
+def test_sampled_and_propagated_marginals_are_those_of_the_posterior(noise: Law) -> None:
     off_ep, off_mcmc, off_prior = [], [], []
-    for seed in range(worlds):
+    for seed in range(2):
         evidence, _ = world(10, 3, 6, seed, noise)
         sets, weight = enumerated(evidence)
         truth = weight @ sets
@@ -163,20 +161,22 @@ def test_z_is_at_even_odds() -> None:
     assert relaxed(plain, ep.decode(plain)) == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_without_sizes_all_are_least_squares(decoder: str) -> None:
-    H = np.random.default_rng(0).random((5, 8))
-    evidence = Evidence(H, H.sum(axis=1), 0, 0)
-    assert DECODERS[decoder](evidence) == pytest.approx(lstsq.decode(evidence))
+def test_without_sizes_all_are_least_squares() -> None:
+    for decoder in DECODERS:
+        H = np.random.default_rng(0).random((5, 8))
+        evidence = Evidence(H, H.sum(axis=1), 0, 0)
+        assert DECODERS[decoder](evidence) == pytest.approx(lstsq.decode(evidence))
 
 
-@pytest.mark.parametrize("decoder", ["best", "ep", "mcmc"])
+@pytest.mark.parametrize("decoder", ["best", "ep", pytest.param("mcmc", marks=pytest.mark.check)])
 def test_exact_answers_of_full_rank_decide(decoder: str) -> None:
     evidence, z = world(12, 4, 14, 0)
     assert (relaxed(evidence, DECODERS[decoder](evidence)) > 0.5).tolist() == z.tolist()
 
 
-@pytest.mark.parametrize(("scale", "other"), [(1e-3, ep.decode), (1.0, ep.decode), (0.05, mcmc.decode)])
+@pytest.mark.parametrize(
+    ("scale", "other"), [(1e-3, ep.decode), (1.0, ep.decode), pytest.param(0.05, mcmc.decode, marks=pytest.mark.check)]
+)
 def test_best_samples_where_noise_is_neither_small_nor_large(scale: float, other: Decoder) -> None:
     evidence, _ = world(30, 5, 10, 0, Laplace(scale))
     evidence = replace(evidence, rng=None)
@@ -193,7 +193,7 @@ finite = st.floats(-1e300, 1e300)
 
 
 @pytest.mark.check
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     data=st.data(),
     shape=st.tuples(st.integers(1, 7), st.integers(2, 7)),
@@ -232,7 +232,7 @@ def test_sums_are_read_with_the_public_size_whatever_they_were_divided_by() -> N
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "least", "most"),
-    [("counts", 10.0, 19, 25), ("counts", 5.0, 8, 13), ("conceal", 1000.0, 40, 40), ("conceal", 1.0, 1, 2)],
+    [("counts", 10.0, 19, 25), ("conceal", 1000.0, 40, 40), ("conceal", 1.0, 1, 2)],
 )
 def test_as_many_are_asked_as_simulated_games_are_best_at(
     mechanism: str, epsilon: float, least: int, most: int
@@ -251,7 +251,7 @@ def test_as_many_are_asked_as_simulated_games_are_best_at(
     assert least <= fewest(hand) <= most
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_tempered_chains_find_what_ep_does_not() -> None:
     """Printed Conceal at epsilon 1,000, m = 40: in 30 such games 97.7 against 89.9%."""
     law = law_of(Terms(mechanism="conceal", epsilon=1000.0), n0=10, n1=90, queries=40, epsilon=1000.0)

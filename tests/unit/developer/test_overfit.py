@@ -63,10 +63,10 @@ def test_sealed_models_are_coins_on_x_that_the_key_fixes() -> None:
     assert (sealed_decisions(KEY[::-1], features, 300) != decided).mean() > 0.4
 
 
-@pytest.mark.parametrize("key", [b"", KEY[:-1], KEY + b"."])
-def test_a_key_of_another_length_is_refused(key: bytes) -> None:
-    with pytest.raises(ValueError, match="a key has 32 bytes"):
-        sealed_decisions(key, np.zeros((1, 1)), 1)
+def test_a_key_of_another_length_is_refused() -> None:
+    for key in (b"", KEY[:-1], KEY + b"."):
+        with pytest.raises(ValueError, match="a key has 32 bytes"):
+            sealed_decisions(key, np.zeros((1, 1)), 1)
 
 
 def test_models_vote_for_whom_they_accept_or_for_all_others() -> None:

@@ -51,7 +51,7 @@ def revealed(auditor: Precision, y: Bits, seed: int = 0, **changes: object) -> R
     return play(Hand(**(whole | changes)))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 6))])
+@pytest.mark.parametrize("n", [2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 5, 6))])
 def test_every_small_world_with_both_labels_is_revealed(n: int) -> None:
     for a, y in itertools.product(mixed(n), mixed(n)):
         auditor = Precision(a, y)
@@ -61,16 +61,8 @@ def test_every_small_world_with_both_labels_is_revealed(n: int) -> None:
         assert auditor.asked <= n - 1
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("n", [5, 6])
-def test_every_group_of_a_few_more_people_is_revealed(n: int) -> None:
-    y = (np.arange(n) % 3 == 0).astype(np.uint8)
-    for a in mixed(n):
-        assert np.array_equal(revealed(Precision(a, y), y, n).guess, a)
-
-
 def test_labels_all_alike_tell_nothing_and_mixed_ones_tell_all() -> None:
-    for n in (2, 3, 4, 5):
+    for n in (2, 3, 4):
         sets = np.array(list(itertools.product((0.0, 1.0), repeat=n)))
         for bits in itertools.product((0, 1), repeat=n):
             y = np.array(bits, np.uint8)
@@ -82,28 +74,22 @@ def test_labels_all_alike_tell_nothing_and_mixed_ones_tell_all() -> None:
     assert auditor.asked == 0
 
 
-@pytest.mark.parametrize("size", [2, 3, 5, 7, 11, 13, 37, 97])
-def test_one_answer_about_a_prime_number_of_people_tells_both_counts(size: int) -> None:
-    for hits in {1, size // 3, size // 2, size - 1} - {0}:
-        t, rest = (grid.ravel() for grid in np.meshgrid(np.arange(hits + 1), np.arange(size - hits + 1)))
-        inside = (t + rest > 0) & (t + rest < size)
-        t, p = t[inside], (t + rest)[inside]
-        gaps = np.sort(np.append((hits - t) / (size - p) - t / p, 0.0))
-        assert np.diff(gaps).min(initial=1) >= 15 / size**4
+def test_one_answer_about_a_prime_number_of_people_tells_both_counts() -> None:
+    for size in (2, 3, 13, 97):
+        for hits in {1, size // 3, size // 2, size - 1} - {0}:
+            t, rest = (grid.ravel() for grid in np.meshgrid(np.arange(hits + 1), np.arange(size - hits + 1)))
+            inside = (t + rest > 0) & (t + rest < size)
+            t, p = t[inside], (t + rest)[inside]
+            gaps = np.sort(np.append((hits - t) / (size - p) - t / p, 0.0))
+            assert np.diff(gaps).min(initial=1) >= 15 / size**4
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n", "n0", "positive", "seeds", "most"),
     [
-        (100, 10, 25, 20, 24),
-        (100, 10, 50, 20, 19),
-        (1000, 104, 250, 1, 134),
+        (100, 10, 25, 6, 24),
+        *(pytest.param(*world, marks=pytest.mark.check) for world in ((100, 99, 25, 5, 12), (100, 10, 1, 5, 45))),
         pytest.param(1000, 104, 250, 20, 134, marks=pytest.mark.slow),
-        (100, 50, 25, 5, 60),
-        (100, 1, 25, 10, 12),
-        (100, 99, 25, 10, 12),
-        (100, 10, 1, 5, 45),
     ],
 )
 def test_everybody_falls_to_few_answers(n: int, n0: int, positive: int, seeds: int, most: int) -> None:
@@ -132,7 +118,7 @@ def test_fewer_answers_tell_fewer_people() -> None:
     right = []
     for queries in (0, 1, 8, 16, 30):
         found = []
-        for seed in range(10):
+        for seed in range(5):
             a, y = population(100, 10, 25, seed)
             auditor = Precision(a, y)
             guess = revealed(auditor, y, seed, queries=queries).guess

@@ -66,9 +66,9 @@ def test_a_regression_finds_what_a_faint_release_tells_of_many_people() -> None:
     assert ((beliefs.probability > 0.5) == beliefs.from_everything).all()
 
 
-@pytest.mark.parametrize("log_ratio", [np.zeros(50), np.full(50, 700.0), np.full(50, -700.0)])
-def test_a_release_that_says_nothing_or_everything_is_no_trouble(log_ratio: NDArray[np.float64]) -> None:
-    known = np.random.default_rng(3).normal(size=(50, 2))
-    for posterior in (from_release(log_ratio), from_everything(log_ratio, known, [known[:, 0]])):
-        assert np.isfinite(posterior).all()
-        assert posterior == pytest.approx(from_release(log_ratio), abs=1e-6)
+def test_a_release_that_says_nothing_or_everything_is_no_trouble() -> None:
+    for log_ratio in (np.zeros(50), np.full(50, 700.0), np.full(50, -700.0)):
+        known = np.random.default_rng(3).normal(size=(50, 2))
+        for posterior in (from_release(log_ratio), from_everything(log_ratio, known, [known[:, 0]])):
+            assert np.isfinite(posterior).all()
+            assert posterior == pytest.approx(from_release(log_ratio), abs=1e-6)

@@ -11,7 +11,7 @@ from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.release import searched
 from developer.release.beliefs import Beliefs, believe
-from developer.release.mixture import ANSWERED_BY, from_mixture, tossed
+from developer.release.mixture import from_mixture, tossed
 from developer.reveal.decode.likelihood import counts_size
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.counts import laplace_scales
@@ -24,6 +24,7 @@ def nothing_released() -> Beliefs:
     return believe(terms, np.zeros((PEOPLE, 1)), np.zeros(PEOPLE, np.uint8), None)
 
 
+@pytest.mark.check
 def test_fewer_queries_are_asked_where_they_tell_more() -> None:
     asked, believed = game.QueryTerms(queries=100, mechanism="counts", epsilon=4.0), nothing_released()
     number = searched.found(asked, believed)
@@ -41,8 +42,10 @@ def test_fewer_queries_are_asked_where_they_tell_more() -> None:
     assert np.mean(gains) > 0.01
 
 
-@pytest.mark.parametrize("mechanism", ANSWERED_BY)
-def test_no_more_is_asked_than_there_is(mechanism: str) -> None:
+@pytest.mark.parametrize("mechanism", ["conceal", "counts"])
+def test_no_more_is_asked_than_there_is(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searched, "_TRIED", 300)
+    monkeypatch.setattr(searched, "_FINAL", 500)
     found = [
         searched.found(game.QueryTerms(queries=queries, mechanism=mechanism, epsilon=1.0), nothing_released())
         for queries in (1, 3, 3)
@@ -51,7 +54,7 @@ def test_no_more_is_asked_than_there_is(mechanism: str) -> None:
     assert 1 <= found[1] == found[2] <= 3
 
 
-@pytest.mark.parametrize("mechanism", ANSWERED_BY)
+@pytest.mark.parametrize("mechanism", ["cauchy", "counts"])
 def test_answers_are_simulated_as_they_are_given(mechanism: str) -> None:
     rng, epsilon = np.random.default_rng(3), 2.0
     z, rows = np.arange(PEOPLE) < 40, tossed(PEOPLE, 25, 4)

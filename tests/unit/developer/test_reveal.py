@@ -99,11 +99,9 @@ def mean_leakage(name: str, n: int, n0: int, m: int, seeds: int, **changes: obje
     return float(np.mean(found))
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("n", range(2, 8))
 @pytest.mark.parametrize("name", ["single", "pair"])
-def test_one_target_is_revealed_whatever_the_attributes(name: str, n: int) -> None:
-    for a in everybody(n):
+def test_one_target_is_revealed_whatever_the_attributes(name: str) -> None:
+    for n, a in ((size, a) for size in range(2, 6) for a in everybody(size)):
         for target in range(n):
             reveal = STRATEGIES[name].play(
                 hand(ExactAuditor(a), skewed(n, n), 1, target=target, prior=lambda a=a: 1 - a)  # wrong throughout
@@ -112,25 +110,17 @@ def test_one_target_is_revealed_whatever_the_attributes(name: str, n: int) -> No
             assert (reveal.guess == np.where(reveal.targeted, a, 1 - a)).all()
 
 
-@pytest.mark.few(13)
-@pytest.mark.parametrize("n", range(3, 8))
 @pytest.mark.parametrize("left_out", [0, 1])
 @pytest.mark.parametrize(
     "scores",
-    [skewed, np.zeros, np.ones, lambda n: np.full(n, 0.5), lambda n: np.eye(n)[0], lambda n: np.linspace(0, 1, n)],
-    ids=["skewed", "rejects all", "accepts all", "undecided", "accepts one", "balanced"],
+    [skewed, np.zeros, np.ones, lambda n: np.eye(n)[0]],
+    ids=["skewed", "rejects all", "accepts all", "accepts one"],
 )
-def test_linear_reveals_everyone(n: int, left_out: int, scores: Callable[[int], NDArray[np.float64]]) -> None:
-    for a in everybody(n):
+def test_linear_reveals_everyone(left_out: int, scores: Callable[[int], NDArray[np.float64]]) -> None:
+    for n, a in ((size, a) for size in range(3, 6) for a in everybody(size)):
         reveal = STRATEGIES["linear"].play(hand(ExactAuditor(a), scores(n), n - left_out))
         assert (reveal.guess == a).all()
         assert reveal.targeted.all()
-
-
-@pytest.mark.parametrize("n0", [10, 50])
-@pytest.mark.parametrize("left_out", [0, 1])
-def test_linear_reveals_a_hundred(n0: int, left_out: int) -> None:
-    assert mean_leakage("linear", 100, n0, 100 - left_out, seeds=5) == 100
 
 
 @pytest.mark.parametrize(("n0", "m"), [(104, 1000), (500, 999)])
@@ -138,53 +128,51 @@ def test_linear_reveals_a_thousand(n0: int, m: int) -> None:
     assert mean_leakage("linear", 1000, n0, m, seeds=1) == 100
 
 
-@pytest.mark.parametrize("m", [1, 98, 101])
-def test_linear_takes_n_or_one_less(m: int) -> None:
-    with pytest.raises(ValueError, match="queries"):
-        STRATEGIES["linear"].play(hand(ExactAuditor(population(100, 10, 0)), skewed(100), m))
-    assert m not in STRATEGIES["linear"].counts(100)
+def test_linear_takes_n_or_one_less() -> None:
+    for m in (1, 98, 101):
+        with pytest.raises(ValueError, match="queries"):
+            STRATEGIES["linear"].play(hand(ExactAuditor(population(100, 10, 0)), skewed(100), m))
+        assert m not in STRATEGIES["linear"].counts(100)
 
 
-@pytest.mark.parametrize("n", range(2, 8))
-def test_absolute_partitions_everyone(n: int) -> None:
-    for a in everybody(n):
+def test_absolute_partitions_everyone() -> None:
+    for n, a in ((size, a) for size in range(2, 7) for a in everybody(size)):
         reveal = STRATEGIES["absolute"].play(hand(ExactAuditor(a, signed=False), skewed(n), n))
         smaller_is_disadvantaged = a.sum() > n / 2
         assert reveal.polarity_known == (2 * a.sum() != n)
         assert (reveal.guess == a).all() or (not smaller_is_disadvantaged and (reveal.guess == 1 - a).all())
 
 
-@pytest.mark.parametrize("n0", [1, 104, 500, 999])
+@pytest.mark.parametrize("n0", [1, 500])
 def test_absolute_partitions_a_thousand(n0: int) -> None:
     a = population(1000, n0, 3)
     guess = STRATEGIES["absolute"].play(hand(ExactAuditor(a, signed=False), skewed(1000), 1000)).guess
     assert (guess == a).all() or (guess == 1 - a).all()
 
 
-@pytest.mark.parametrize(("m", "least", "most"), [(25, 60, 75), (40, 90, 100), (45, 97, 100), (50, 100, 100)])
+@pytest.mark.parametrize(("m", "least", "most"), [(25, 60, 75), (50, 100, 100)])
 def test_sensing_reveals_a_hundred_from_half_as_many(m: int, least: float, most: float) -> None:
-    assert least <= mean_leakage("sensing", 100, 10, m, seeds=20) <= most
+    assert least <= mean_leakage("sensing", 100, 10, m, seeds=10) <= most
 
 
-@pytest.mark.parametrize(("m", "least", "most"), [(300, 60, 95), (400, 100, 100)])
-def test_sensing_reveals_a_thousand(m: int, least: float, most: float) -> None:
-    assert least <= mean_leakage("sensing", 1000, 104, m, seeds=1) <= most
+def test_sensing_reveals_a_thousand() -> None:
+    assert mean_leakage("sensing", 1000, 104, 400, seeds=1) == 100
 
 
 @pytest.mark.parametrize("name", ["random-binary", "gaussian"])
 def test_random_rows_reveal_a_hundred(name: str) -> None:
-    assert mean_leakage(name, 100, 10, 25, seeds=10) < 95
-    assert mean_leakage(name, 100, 10, 45, seeds=10) == 100
+    assert mean_leakage(name, 100, 10, 25, seeds=4) < 95
+    assert mean_leakage(name, 100, 10, 45, seeds=4) == 100
 
 
-@pytest.mark.parametrize("perturbation", [1e-4, 1e-2, 1])
+@pytest.mark.parametrize("perturbation", [1e-4, 1e-2])
 def test_sensing_works_at_any_distance_from_the_base_model(perturbation: float) -> None:
     assert mean_leakage("sensing", 100, 10, 50, seeds=3, perturbation=perturbation) == 100
 
 
 def test_least_squares_needs_as_many_rows_as_people() -> None:
-    assert mean_leakage("sensing", 100, 10, 50, seeds=5, decode=DECODERS["lstsq"]) < 90
-    assert mean_leakage("sensing", 100, 10, 100, seeds=5, decode=DECODERS["lstsq"]) == 100
+    assert mean_leakage("sensing", 100, 10, 50, seeds=2, decode=DECODERS["lstsq"]) < 90
+    assert mean_leakage("sensing", 100, 10, 100, seeds=2, decode=DECODERS["lstsq"]) == 100
 
 
 def test_the_reconstruction_is_s() -> None:
@@ -209,16 +197,15 @@ def test_the_size_query_does_not_wait_for_the_base_model(name: str) -> None:
 PLAYABLE = [name for name, s in STRATEGIES.items() if s.metrics & {"sp", "abs_sp"} and s.mechanism is None]
 
 
-@pytest.mark.parametrize("name", PLAYABLE)
-@pytest.mark.parametrize("n", [6, 20])
-def test_a_strategy_asks_what_it_declares(name: str, n: int) -> None:
-    strategy = STRATEGIES[name]
-    auditor = ExactAuditor(population(n, 3, 0), "sp" in strategy.metrics)
-    reveal = strategy.play(hand(auditor, skewed(n), n))
-    assert auditor.metric_queries in strategy.counts(n)
-    # The sizes may be found without asking for them.
-    assert auditor.size_queries in {strategy.size_queries, 0 if strategy.adaptive else strategy.size_queries}
-    assert (reveal.reconstruction is not None) == ("l1" in strategy.decoders) or strategy.adaptive
+def test_a_strategy_asks_what_it_declares() -> None:
+    for name in PLAYABLE:
+        n, strategy = 20, STRATEGIES[name]
+        auditor = ExactAuditor(population(n, 3, 0), "sp" in strategy.metrics)
+        reveal = strategy.play(hand(auditor, skewed(n), n))
+        assert auditor.metric_queries in strategy.counts(n)
+        # The sizes may be found without asking for them.
+        assert auditor.size_queries in {strategy.size_queries, 0 if strategy.adaptive else strategy.size_queries}
+        assert (reveal.reconstruction is not None) == ("l1" in strategy.decoders) or strategy.adaptive
 
 
 def test_the_declared_counts() -> None:
@@ -253,9 +240,8 @@ def test_the_same_seed_gives_the_same_reveal() -> None:
     assert (first.reconstruction == second.reconstruction).all()
 
 
-@pytest.mark.parametrize("n", [2, 3, 10, 1000])
-def test_sizes_come_back_exactly(n: int) -> None:
-    for own in range(1, n):
+def test_sizes_come_back_exactly() -> None:
+    for n, own in ((size, own) for size in (2, 3, 10, 1000) for own in range(1, size)):
         assert group_sizes(1 / own, n) == (n - own, own)
         assert group_sizes(-1 / own, n) == (own, n - own)
 
@@ -284,7 +270,7 @@ class NoisyAuditor:
         return self.scale * self.rng.uniform(-1, 1, len(rows)) ** self.rng.integers(1, 9) * self.rng.integers(0, 2)
 
 
-@pytest.mark.parametrize("decoder", ["ep", "score", "mcmc"])
+@pytest.mark.parametrize("decoder", ["ep", "score", pytest.param("mcmc", marks=pytest.mark.check)])
 def test_no_probability_is_beyond_what_epsilon_allows(decoder: str) -> None:
     """Of answers whose noise is far less than epsilon asks for, as a decoder may think that approximates."""
     n, n0, epsilon = 40, 9, 1.0
@@ -303,7 +289,7 @@ def test_no_probability_is_beyond_what_epsilon_allows(decoder: str) -> None:
 
 
 @pytest.mark.few(3)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.data(),
     n=st.integers(2, 15),

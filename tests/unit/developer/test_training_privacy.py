@@ -75,11 +75,9 @@ def reach(torch: Any, kind: type[_Training], layers: tuple[int, ...]) -> float:
     return furthest
 
 
-@pytest.mark.parametrize("layers", [(), (5,), (6, 4)])
-def test_a_row_moves_a_step_by_the_clipping_norm_at_most_its_penalty_included(
-    torch: Any, layers: tuple[int, ...]
-) -> None:
-    assert 0.99 < reach(torch, _Training, layers) < 1 + 1e-4
+def test_a_row_moves_a_step_by_the_clipping_norm_at_most_its_penalty_included(torch: Any) -> None:
+    for layers in ((), (5,), (6, 4)):
+        assert 0.99 < reach(torch, _Training, layers) < 1 + 1e-4
 
 
 @pytest.mark.parametrize("twin", [Unclipped, PenaltyOutside])

@@ -49,13 +49,13 @@ def hand(seed: int, people: int = 300, aim: float = 0.02, bound: int = 0) -> Han
     return Hand(deployed, scores, lambda: deployed, disadvantaged, aim, np.arange(people) < bound, rng)
 
 
-@pytest.mark.parametrize("name", ["flips", "reject-option", "label-transport", "group-thresholds"])
-def test_a_known_group_s_gap_comes_down(name: str) -> None:
-    for seed in range(5):
-        own = hand(seed)
-        assert gap(own.deployed, own.belief) > 0.1
-        step = 1 / own.belief.sum()  # one flip of the smaller group
-        assert abs(gap(STRATEGIES[name](own), own.belief)) <= max(own.aim, step)
+def test_a_known_group_s_gap_comes_down() -> None:
+    for name in ("flips", "reject-option", "label-transport", "group-thresholds"):
+        for seed in range(5):
+            own = hand(seed)
+            assert gap(own.deployed, own.belief) > 0.1
+            step = 1 / own.belief.sum()  # one flip of the smaller group
+            assert abs(gap(STRATEGIES[name](own), own.belief)) <= max(own.aim, step)
 
 
 def test_the_larger_gap_may_be_the_others_too() -> None:

@@ -103,9 +103,9 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_pytest_is_told_to_hide_the_client_s_frames_with_their_arguments(name: str) -> None:
-    assert importlib.import_module(name).__tracebackhide__ is True
+def test_pytest_is_told_to_hide_the_client_s_frames_with_their_arguments() -> None:
+    assert MODULES
+    assert [name for name in MODULES if importlib.import_module(name).__tracebackhide__ is not True] == []
 
 
 def filled(kind: type, **given: object) -> object:
@@ -126,9 +126,7 @@ def test_no_repr_shows_rows() -> None:
     assert shown(repr(released)) == []
 
 
-@pytest.mark.parametrize(
-    "predictions", [["0.1", "Miller"], [[73519, 1], [2]], np.array(["Miller"]), [73519.0, 0.5], [0.73519, float("nan")]]
-)
+@pytest.mark.parametrize("predictions", [["0.1", "Miller"], [[73519, 1], [2]], [0.73519, float("nan")]])
 @pytest.mark.parametrize("by_ids", [False, True])
 def test_no_error_quotes_predictions_or_ids(predictions: Any, by_ids: bool) -> None:
     known = rows.KnownRows("id", ("name", "income"), b"0" * 32, b"1" * 32)

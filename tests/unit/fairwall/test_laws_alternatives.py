@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairwall.laws.alternatives import Candidates, Found
@@ -25,6 +25,7 @@ def searches(draw: st.DrawFn) -> Found:
     return Found(draw(st.sampled_from(("sp", "di"))), told, np.array(gaps) / 4)
 
 
+@settings(max_examples=40)
 @given(searches())
 def test_all_is_as_counted_by_hand(found: Found) -> None:
     equal = 1.0 if found.metric == "di" else 0.0

@@ -72,10 +72,9 @@ def best_of_all(n: int, n0: int, epsilon: float, delta: float = 0.0) -> float:
 WORLDS = [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2)]
 
 
-@pytest.mark.parametrize(("n", "n0"), WORLDS)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_no_mechanism_and_no_attack_is_above_the_limit(n: int, n0: int, epsilon: float) -> None:
-    assert best_of_all(n, n0, epsilon) <= most_by_budget(n, n0, epsilon) + 1e-9
+def test_no_mechanism_and_no_attack_is_above_the_limit() -> None:
+    for (n, n0), epsilon in itertools.product(WORLDS, (0.1, 3.0)):
+        assert best_of_all(n, n0, epsilon) <= most_by_budget(n, n0, epsilon) + 1e-9, (n, n0, epsilon)
 
 
 def test_of_two_people_the_limit_is_attained() -> None:
@@ -89,10 +88,9 @@ def test_the_limit_about_one_person_is_not_that_of_somebody_who_knows_how_many_t
         assert best_of_all(n, n0, 0.5) > one_person(0.5) + 1e-3, (n, n0)
 
 
-@pytest.mark.parametrize(("n", "n0"), [(2, 1), (3, 1)])
-@pytest.mark.parametrize("delta", [0.01, 0.1])
-def test_a_delta_is_counted(n: int, n0: int, delta: float) -> None:
-    assert best_of_all(n, n0, 0.3, delta) <= most_by_budget(n, n0, 0.3, delta) + 1e-9
+@pytest.mark.parametrize(("n", "delta"), [(2, 0.01), (3, 0.1)])
+def test_a_delta_is_counted(n: int, delta: float) -> None:
+    assert best_of_all(n, 1, 0.3, delta) <= most_by_budget(n, 1, 0.3, delta) + 1e-9
 
 
 def test_randomised_response_has_the_limit_where_there_are_many() -> None:
@@ -110,7 +108,7 @@ def partitions(units: int, most: int) -> list[list[int]]:
     return [[first, *rest] for first in range(1, min(units, most) + 1) for rest in partitions(units - first, first)]
 
 
-@pytest.mark.parametrize(("people", "least", "epsilon"), [(1000, 20, 3.0), (300, 100, 3.0), (1000, 20, 0.8)])
+@pytest.mark.parametrize(("people", "least", "epsilon"), [(1000, 20, 3.0), (300, 100, 3.0)])
 def test_no_split_of_a_budget_reveals_more(people: int, least: int, epsilon: float) -> None:
     """All splits into eighths, each of as many cells as the limit allows at its epsilon."""
     from fairwall.laws.exposure import cells_within, least_people_within
@@ -142,8 +140,9 @@ def test_copies_of_attributes_reveal_what_a_binomial_says() -> None:
     assert often == pytest.approx(right, abs=2e-3)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("names", [("cells",), ("laplace",), ("cube",), ("counts",), ("counts", TABLES), (ROWS,)])
+@pytest.mark.parametrize(
+    "names", [("cells",), *(pytest.param(names, marks=pytest.mark.check) for names in [("counts", TABLES)])]
+)
 def test_a_larger_budget_a_smaller_group_and_a_higher_limit_reveal_more(names: tuple[str, ...]) -> None:
     told = [revealed_by_budget(offer(*names), epsilon) for epsilon in (0.3, 1.0, 4.0)]
     assert 0.5 < told[0] < told[1] < told[2] < most_by_budget(1000, 20, 4.0)
@@ -161,12 +160,11 @@ def test_a_limit_on_batches_is_none_on_a_budget() -> None:
 GAPS_AND_SUMS = ("laplace", "cauchy", "counts")
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("least", ["few", "some", "a third", "half"])
-@pytest.mark.parametrize("people", [12, 40, 150, 300, 3000])
+@pytest.mark.slow
+@pytest.mark.parametrize(("people", "least"), [(12, "few"), (40, "half"), (300, "few")])
 def test_those_that_are_left_out_tell_less_within_the_same_limit(people: int, least: str) -> None:
     """Which is why no cube is looked at where cells may answer, and no noise on sums and gaps where a cube may."""
-    smaller = {"few": 1, "some": min(people // 4, 5), "a third": people // 3, "half": people // 2}[least]
+    smaller = {"few": 1, "half": people // 2}[least]
     shares = Shares(minimum_group=smaller, by_policy=True)
     of_cubes = ("cube", "low-rank")
     for names in (
@@ -176,7 +174,7 @@ def test_those_that_are_left_out_tell_less_within_the_same_limit(people: int, le
         GAPS_AND_SUMS,
     ):
         left = that_tell_most(names, people, smaller)
-        for epsilon in (0.1, 0.5, 2.0, 8.0):
+        for epsilon in (0.5, 8.0):
             of_all = revealed_by_budget(offer(*names, people=people, shares=shares, chooses=True), epsilon)
             of_some = revealed_by_budget(offer(*left, people=people, shares=shares, chooses=True), epsilon)
             assert of_all <= of_some + 0.002, (names, epsilon)
@@ -197,14 +195,12 @@ def test_nobody_is_left_out_where_anything_may_tell_most() -> None:
     assert by["cube"] > by["cells"] + 0.01
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("people", "least"), [(300, 30), (2000, 20), (2000, 600)])
-def test_rows_tell_less_than_cells_and_keep_to_the_limit_of_a_request(people: int, least: int) -> None:
-    shares = Shares(minimum_group=least, by_policy=True)
-    for epsilon in (0.5, 2.0, 8.0):
-        sold = [offer(*names, people=people, shares=shares, chooses=True) for names in (("cells",), ("cells", ROWS))]
-        of_cells, of_both = (revealed_by_budget(each, epsilon) for each in sold)
-        assert of_both <= of_cells + 0.002
+@pytest.mark.check
+def test_rows_tell_less_than_cells_and_keep_to_the_limit_of_a_request() -> None:
+    people, shares = 300, Shares(minimum_group=30, by_policy=True)
+    sold = [offer(*names, people=people, shares=shares, chooses=True) for names in (("cells",), ("cells", ROWS))]
+    of_cells, of_both = (revealed_by_budget(each, 2.0) for each in sold)
+    assert of_both <= of_cells + 0.002
     one = replace(offer(ROWS, people=people, shares=shares, epsilon_max=5.0), epsilon_min=5.0)
     assert revealed_by_budget(one, 5.0) <= 0.6 + 0.002
 
@@ -218,7 +214,7 @@ def test_budgets_keep_what_they_are_told_to_keep() -> None:
     assert budget_that_keeps([one], 0.5) is None
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_recommended_takes_no_response_at_a_small_epsilon() -> None:
     from fairwall.laws.standings import choose
 
@@ -227,9 +223,7 @@ def test_recommended_takes_no_response_at_a_small_epsilon() -> None:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize(
-    ("n", "least", "scale", "rows"), [(100, 5, 0.04, 256), (240, 40, 0.04, 512), (1000, 20, 0.05, 100)]
-)
+@pytest.mark.parametrize(("n", "least", "scale", "rows"), [(100, 5, 0.04, 256), (1000, 20, 0.05, 100)])
 def test_many_rows_tell_a_cube_s_size(
     n: int, least: int, scale: float, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,15 +235,14 @@ def test_many_rows_tell_a_cube_s_size(
     assert known == pytest.approx(told_apart([look_at_cube(law, n, least, rows)]), abs=0.02)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("names", [("laplace",), ("laplace", TABLES), ("cauchy",), ("counts",), ("cube",)])
+@pytest.mark.check
+@pytest.mark.parametrize("names", [("laplace",), ("counts",)])
 def test_metrics_that_are_left_out_tell_no_more(names: tuple[str, ...]) -> None:
     sold = [replace(offer(*names), metric=metric) for metric in ("sp", "abs_sp", "oad", "ppv")]
     left = that_differ(sold)
     assert set(left) < set(sold)
-    for epsilon in (0.1, 1.0, 4.0):
-        told, of_left = (max(revealed_by_budget(each, epsilon) for each in some) for some in (sold, left))
-        assert told <= of_left + 0.002
+    told, of_left = (max(revealed_by_budget(each, 1.0) for each in some) for some in (sold, left))
+    assert told <= of_left + 0.002
 
 
 def test_more_noise_is_left_in_where_mechanisms_are_chosen_by_a_limit() -> None:

@@ -22,18 +22,13 @@ from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.sensitivity import global_sensitivity, smooth_sensitivity
 
 METRICS = ["sp", "abs_sp"]  # eo and abs_eo share their laws: only the stratum differs
-QUERIES = [1, 5, 25, 100]
-EPSILONS = [0.1, 1.0, 5.0, 10.0]
 ROUNDING = 1 + 1e-12
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("queries", QUERIES)
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(("metric", "queries", "epsilon"), [("sp", 1, 10.0), ("abs_sp", 25, 0.1)])
 def test_both_mechanisms_keep_their_promise(metric: str, queries: int, epsilon: float) -> None:
     conceal, laplace = [], []
-    for n in range(4, 61):
+    for n in (*range(4, 13), 31, 60):
         for n0 in range(1, n):
             conceal.append(conceal_loss(metric, n0, n - n0, queries, epsilon) / epsilon)
             laplace.append(laplace_loss(metric, n0, n - n0, queries, epsilon) / epsilon)
@@ -59,29 +54,26 @@ def test_conceal_keeps_its_promise_anywhere(n0: int, n1: int, queries: int, epsi
     assert 0 < conceal_loss(metric, n0, n1, queries, epsilon) <= math.sqrt(2) / 6 * epsilon * (1 + 1e-9)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("shift", "scale", "other"), [(1.0, 1.0, 1.0), (0.3, 2.0, 0.5), (0.0, 3.0, 1.0), (4.0, 0.1, 0.2)]
-)
-def test_cauchy_loss_is_the_largest_log_ratio(shift: float, scale: float, other: float) -> None:
-    # tan maps an even grid onto the whole line, out to 1e7.
-    x = np.tan(np.linspace(-math.pi / 2 + 1e-7, math.pi / 2 - 1e-7, 2_000_001))
-    ratio = Cauchy(scale).log_density(x) - Cauchy(other).log_density(x - shift)
-    for direction in (ratio, -ratio):
-        assert direction.max() == pytest.approx(cauchy_loss(shift, scale, other), abs=1e-6)
-    assert cauchy_loss(shift, scale, other) == pytest.approx(
-        math.acosh(1 + (shift**2 + (scale - other) ** 2) / (2 * scale * other))
-    )
+def test_cauchy_loss_is_the_largest_log_ratio() -> None:
+    for shift, scale, other in ((0.3, 2.0, 0.5), (0.0, 3.0, 1.0), (4.0, 0.1, 0.2)):
+        # tan maps an even grid onto the whole line, out to 1e7.
+        x = np.tan(np.linspace(-math.pi / 2 + 1e-7, math.pi / 2 - 1e-7, 200_001))
+        ratio = Cauchy(scale).log_density(x) - Cauchy(other).log_density(x - shift)
+        for direction in (ratio, -ratio):
+            assert direction.max() == pytest.approx(cauchy_loss(shift, scale, other), abs=1e-6)
+        assert cauchy_loss(shift, scale, other) == pytest.approx(
+            math.acosh(1 + (shift**2 + (scale - other) ** 2) / (2 * scale * other))
+        )
 
 
 def test_cauchy_loss_keeps_its_digits_where_it_is_small() -> None:
     assert cauchy_loss(1e-12, 1.0, 1.0) == pytest.approx(1e-12, rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize(("scale", "other"), [(0.0, 1.0), (1.0, 0.0), (math.nan, 1.0)])
-def test_cauchy_loss_needs_noise(scale: float, other: float) -> None:
-    with pytest.raises(ValueError, match="scales"):
-        cauchy_loss(1.0, scale, other)
+def test_cauchy_loss_needs_noise() -> None:
+    for scale, other in ((0.0, 1.0), (1.0, 0.0), (math.nan, 1.0)):
+        with pytest.raises(ValueError, match="scales"):
+            cauchy_loss(1.0, scale, other)
 
 
 # --- calibrations
@@ -94,22 +86,20 @@ def test_laws_are_the_formulas() -> None:
     assert conceal_law("abs_eo", 10, 90, 25, 5.0).scale == pytest.approx(6 * 25 * smooth / 5)
 
 
-@pytest.mark.parametrize(("n0", "n1"), list(itertools.product((2, 3, 10, 50), (50, 90, 900))))
-def test_conceal_is_the_paper_where_the_paper_is_right(n0: int, n1: int) -> None:
+def test_conceal_is_the_paper_where_the_paper_is_right() -> None:
     # At the larger epsilon the groups that are there decide, at the smaller one the smallest groups that could be.
-    for epsilon in (5.0, 1000.0):
-        assert conceal_law("sp", n0, n1, 25, epsilon).scale == pytest.approx(printed_conceal_scale(n0, n1, 25, epsilon))
-    assert laplace_law("sp", n0 + n1, 25, 5.0).scale == pytest.approx(printed_laplace_scale(n0 + n1, 25, 5.0))
+    for n0, n1 in itertools.product((2, 3, 10, 50), (50, 90, 900)):
+        for epsilon in (5.0, 1000.0):
+            printed = printed_conceal_scale(n0, n1, 25, epsilon)
+            assert conceal_law("sp", n0, n1, 25, epsilon).scale == pytest.approx(printed)
+        assert laplace_law("sp", n0 + n1, 25, 5.0).scale == pytest.approx(printed_laplace_scale(n0 + n1, 25, 5.0))
 
 
 @pytest.mark.parametrize(
     ("n", "n0", "queries", "epsilon", "scale"),
     [
         (100, 10, 25, 5.0, 11.7),
-        (100, 10, 25, 10.0, 4.49),
-        (1000, 104, 300, 10.0, 51.2),
         (1000, 104, 300, 100.0, 0.193),
-        (1000, 104, 1, 1.0, 0.0644),
     ],
 )
 def test_median_noise_of_the_printed_algorithm(n: int, n0: int, queries: int, epsilon: float, scale: float) -> None:
@@ -170,23 +160,17 @@ BATCHES: list[Callable[[float, float], object]] = [
 ]
 
 
-@pytest.mark.parametrize("function", BATCHES)
-def test_batches_out_of_range_are_refused(function: Callable[[float, float], object]) -> None:
-    for queries in (0, -1, 1.5, math.nan):
-        with pytest.raises(ValueError, match="queries must be"):
-            function(queries, 1.0)
-    for epsilon in (0.0, -1.0, math.nan):
-        with pytest.raises(ValueError, match="epsilon must be above 0"):
-            function(1, epsilon)
-
-
-@pytest.mark.parametrize("function", [conceal_law, conceal_loss, laplace_loss])
-def test_empty_groups_are_refused(function: Callable[[str, int, int, int, float], object]) -> None:
-    for n0, n1 in ((0, 5), (5, 0)):
-        with pytest.raises(ValueError, match="at least 1"):
-            function("sp", n0, n1, 1, 1.0)
-
-
-def test_printed_laplace_needs_two_people() -> None:
+def test_arguments_out_of_range_are_refused() -> None:
+    for function in BATCHES:
+        for queries in (0, -1, 1.5, math.nan):
+            with pytest.raises(ValueError, match="queries must be"):
+                function(queries, 1.0)
+        for epsilon in (0.0, -1.0, math.nan):
+            with pytest.raises(ValueError, match="epsilon must be above 0"):
+                function(1, epsilon)
+    for of_groups in (conceal_law, conceal_loss, laplace_loss):
+        for n0, n1 in ((0, 5), (5, 0)):
+            with pytest.raises(ValueError, match="at least 1"):
+                of_groups("sp", n0, n1, 1, 1.0)
     with pytest.raises(ValueError, match="n must be"):
         printed_laplace_scale(1, 1, 1.0)

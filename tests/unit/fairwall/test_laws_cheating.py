@@ -23,20 +23,20 @@ def test_the_best_of_several_noises_is_as_far_out_as_the_law_says(draws: int, pr
     assert cheating.expected_shift(draws) == pytest.approx(printed, rel=0.05)
 
 
-@pytest.mark.parametrize("openings", range(5))
-def test_openings_find_one_of_the_affected_as_often_as_the_law_says(openings: int) -> None:
+def test_openings_find_one_of_the_affected_as_often_as_the_law_says() -> None:
     """Over all ways in which four requests are affected and chosen."""
-    share = 0.3
-    chosen = list(combinations(range(4), openings))
-    found = sum(
-        share ** sum(ways) * (1 - share) ** (4 - sum(ways)) * any(ways[one] for one in some) / len(chosen)
-        for ways in product((0, 1), repeat=4)
-        for some in chosen
-    )
-    assert cheating.caught(share, openings) == pytest.approx(found)
-    assert cheating.affected("best", 4, 0.4) == pytest.approx(0.3)
-    assert cheating.affected("quiet", 4, 0.4) == 0.4
-    assert cheating.affected("none", 4, 1.0) == 0.0
+    for openings in range(5):
+        share = 0.3
+        chosen = list(combinations(range(4), openings))
+        found = sum(
+            share ** sum(ways) * (1 - share) ** (4 - sum(ways)) * any(ways[one] for one in some) / len(chosen)
+            for ways in product((0, 1), repeat=4)
+            for some in chosen
+        )
+        assert cheating.caught(share, openings) == pytest.approx(found)
+        assert cheating.affected("best", 4, 0.4) == pytest.approx(0.3)
+        assert cheating.affected("quiet", 4, 0.4) == 0.4
+        assert cheating.affected("none", 4, 1.0) == 0.0
 
 
 @pytest.mark.check

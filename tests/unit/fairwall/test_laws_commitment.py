@@ -28,8 +28,7 @@ def test_no_two_lists_of_rows_and_attributes_have_one_root() -> None:
     assert len(roots) == sum(4**n for n in range(1, 6))
 
 
-@pytest.mark.parametrize("leaves", range(1, 18))
-def test_the_tree_is_that_of_the_rfc(leaves: int) -> None:
+def test_the_tree_is_that_of_the_rfc() -> None:
     """RFC 6962, 2.1: k is the largest power of two smaller than n; here found by doubling."""
 
     def tree(parts: list[bytes]) -> bytes:
@@ -40,8 +39,9 @@ def test_the_tree_is_that_of_the_rfc(leaves: int) -> None:
             k *= 2
         return hashlib.sha256(b"\x01" + tree(parts[:k]) + tree(parts[k:])).digest()
 
-    parts = [bytes([number]) * 32 for number in range(leaves)]
-    assert root_of(parts) == tree(parts)
+    parts = [bytes([number]) * 32 for number in range(17)]
+    for leaves in range(1, 18):
+        assert root_of(parts[:leaves]) == tree(parts[:leaves])
 
 
 def told(root: bytes, row: bytes, salts: list[bytes]) -> set[int]:
@@ -97,17 +97,14 @@ def test_names_and_nonces_travel_as_one_id(name: str, nonce: bytes) -> None:
     assert read == ((name, nonce) if nonce else (f"{name}.", b""))
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("one", ["a.ab", "a", "a.", ".ab", "a.b.ab"])
-@pytest.mark.parametrize("other", ["a.AB", "a.a b", "a.ab ", "a.abc", "a..ab", "a.b ab", "aa.b"])
-def test_no_two_ids_have_one_noise(one: str, other: str) -> None:
+def test_no_two_ids_have_one_noise() -> None:
     """Two requests with one noise would lose it in the difference of their answers."""
-    keys = [noise_key(SEED, *name_and_nonce(each)) for each in (one, other)]
-    assert keys[0] != keys[1]
+    ids = ["a.ab", "a", ".ab", "a.b.ab", "a.AB", "a.a b", "a.ab ", "a.abc", "a..ab", "a.b ab", "aa.b"]
+    assert len({noise_key(SEED, *name_and_nonce(each)) for each in ids}) == len(ids)
     zeros = np.zeros(3)
-    drawn = [committed_noise(SEED, each).laplace(zeros, 1.0, 2.0**-20) for each in (one, other, one)]
-    assert (drawn[0] == drawn[2]).all()
-    assert (drawn[0] != drawn[1]).all()
+    drawn = [committed_noise(SEED, each).laplace(zeros, 1.0, 2.0**-20).tolist() for each in (*ids, ids[0])]
+    assert drawn[0] == drawn[-1]
+    assert all(len(set(values)) == len(ids) for values in zip(*drawn, strict=True))
 
 
 def test_names_and_nonces_are_told_apart_in_the_key() -> None:

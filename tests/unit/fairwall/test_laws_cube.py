@@ -32,24 +32,24 @@ def test_one_side_is_laplace() -> None:
     assert CubeNoise(0.0, 3).sample(np.random.default_rng(1), 2).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("sides", [1, 2, 5, 40, 401])
-def test_the_law_of_a_coordinate_is_a_density_with_its_variance_and_reach(sides: int) -> None:
-    law = CubeNoise(0.5, sides)
-    x = np.linspace(0, 0.5 * (sides + 12 * math.sqrt(sides) + 40), 200_001)
-    density = np.exp(law.log_density(x))
-    assert 2 * scipy.integrate.trapezoid(density, x) == pytest.approx(1, abs=1e-6)
-    assert 2 * scipy.integrate.trapezoid(density * x * x, x) == pytest.approx(law.variance(), rel=1e-6)
-    for level in (0.5, 0.95, 0.99):
-        inside = x <= law.reach(level)
-        assert 2 * scipy.integrate.trapezoid(density[inside], x[inside]) == pytest.approx(level, abs=1e-3)
-    # Where the density is below every float64 number it goes on as it did.
-    far = law.log_density(0.5 * np.array([600.0, 700.0, 720.0, 900.0]) + 0.5 * sides)
-    slopes = np.diff(far) / np.array([100.0, 20.0, 180.0])
-    assert (np.diff(slopes) < 0.02).all()
-    assert (slopes < 0).all()
+def test_the_law_of_a_coordinate_is_a_density_with_its_variance_and_reach() -> None:
+    for sides in (1, 5, 401):
+        law = CubeNoise(0.5, sides)
+        x = np.linspace(0, 0.5 * (sides + 12 * math.sqrt(sides) + 40), 200_001)
+        density = np.exp(law.log_density(x))
+        assert 2 * scipy.integrate.trapezoid(density, x) == pytest.approx(1, abs=1e-6)
+        assert 2 * scipy.integrate.trapezoid(density * x * x, x) == pytest.approx(law.variance(), rel=1e-6)
+        for level in (0.5, 0.95, 0.99):
+            inside = x <= law.reach(level)
+            assert 2 * scipy.integrate.trapezoid(density[inside], x[inside]) == pytest.approx(level, abs=1e-3)
+        # Where the density is below every float64 number it goes on as it did.
+        far = law.log_density(0.5 * np.array([600.0, 700.0, 720.0, 900.0]) + 0.5 * sides)
+        slopes = np.diff(far) / np.array([100.0, 20.0, 180.0])
+        assert (np.diff(slopes) < 0.02).all()
+        assert (slopes < 0).all()
 
 
-@pytest.mark.parametrize("sides", [1, 3, 26])
+@pytest.mark.parametrize("sides", [1, 26])
 def test_the_law_of_a_coordinate_is_that_of_a_fine_grid(sides: int) -> None:
     rate = 1e-3
     of_size = discrete(sides, rate, 200_000)
@@ -94,16 +94,16 @@ def test_arguments_out_of_range() -> None:
         cube_scales(3, 0.0)
 
 
-@pytest.mark.parametrize("sums", [0, 1, TOGETHER, TOGETHER + 1, 400])
 @pytest.mark.parametrize("known", [False, True])
-def test_a_batch_costs_epsilon(sums: int, known: bool) -> None:
-    assert cube_loss(sums, 0.7, size_known=known) == pytest.approx(0.7)
-    scales = cube_scales(sums, 0.7, size_known=known)
-    assert scales.sides == sums + scales.together
-    assert not (known and (scales.together or scales.size))
+def test_a_batch_costs_epsilon(known: bool) -> None:
+    for sums in (0, 1, TOGETHER, TOGETHER + 1, 400):
+        assert cube_loss(sums, 0.7, size_known=known) == pytest.approx(0.7)
+        scales = cube_scales(sums, 0.7, size_known=known)
+        assert scales.sides == sums + scales.together
+        assert not (known and (scales.together or scales.size))
 
 
-@pytest.mark.parametrize("step", [1.0, 0.25, 2.0**-20])
+@pytest.mark.parametrize("step", [1.0, 2.0**-20])
 def test_coordinates_are_whole_and_move_by_at_most_1(step: float) -> None:
     values = np.random.default_rng(4).random((6, 40)) * 10.0 ** -np.arange(6.0)[:, None]
     told = coordinates([values[:2], values[2:]], step)
@@ -126,14 +126,14 @@ def test_models_that_say_the_same_share_a_coordinate() -> None:
     assert nothing.sums(np.zeros(0)).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("sides", [1, 2, 3])
-def test_shifted_by_a_flip_the_grid_law_changes_by_at_most_epsilon(sides: int) -> None:
-    # By enumeration: log P(z) = -lambda max|z| and a constant, with every shift of at most 1/h steps in each side.
-    epsilon, per_flip = 0.9, 2
-    z = np.array(list(itertools.product(range(-6, 7), repeat=sides)))
-    log = -epsilon / per_flip * np.abs(z).max(axis=1)
-    worst = 0.0
-    for shift in itertools.product(range(-per_flip, per_flip + 1), repeat=sides):
-        moved = -epsilon / per_flip * np.abs(z - np.array(shift)).max(axis=1)
-        worst = max(worst, float(np.abs(log - moved).max()))
-    assert worst == pytest.approx(epsilon, rel=1e-12)
+def test_shifted_by_a_flip_the_grid_law_changes_by_at_most_epsilon() -> None:
+    for sides in (1, 2, 3):
+        # By enumeration: log P(z) = -lambda max|z| and a constant, with every shift of at most 1/h steps in each side.
+        epsilon, per_flip = 0.9, 2
+        z = np.array(list(itertools.product(range(-6, 7), repeat=sides)))
+        log = -epsilon / per_flip * np.abs(z).max(axis=1)
+        worst = 0.0
+        for shift in itertools.product(range(-per_flip, per_flip + 1), repeat=sides):
+            moved = -epsilon / per_flip * np.abs(z - np.array(shift)).max(axis=1)
+            worst = max(worst, float(np.abs(log - moved).max()))
+        assert worst == pytest.approx(epsilon, rel=1e-12)

@@ -24,7 +24,7 @@ EPSILONS = (0.5, 2.0, math.inf)
 
 
 def worlds() -> Iterator[Known]:
-    for mode, epsilon, others, takes_part in itertools.product(MODES, EPSILONS, (0, 1, 3), (True, False)):
+    for mode, epsilon, others, takes_part in itertools.product(MODES, EPSILONS, (0, 2), (True, False)):
         if mode == "presence" and not takes_part:
             continue
         told = None if mode == "presence" else takes_part
@@ -59,22 +59,22 @@ def counted(known: Known, count: int) -> tuple[float, float]:
     return found[0], found[1]
 
 
-@pytest.mark.few(24)
-@pytest.mark.parametrize("known", list(worlds()), ids=str)
-def test_the_posterior_is_what_counting_gives(known: Known) -> None:
-    total = 0.0
-    # Beyond these counts the laws have less than e^-40.
-    reach = 0 if math.isinf(known.epsilon) else math.ceil(40 / known.epsilon)
-    yes = known.others_yes
-    all_of_x = 1.0 if yes is None else math.comb(known.others, yes) / 2**known.others
-    for count in range(-reach, known.others + 2 + reach):
-        no, one = counted(known, count)
-        total += abs(one - no) / all_of_x
-        expected = one / (no + one) if no + one > 0 else 0.5
-        assert posterior(known, count) == pytest.approx(expected, abs=1e-9)
-    assert advantage(known) == pytest.approx(total, abs=1e-9)
-    if bound_applies(known.mode):
-        assert advantage(known) <= bound(known.epsilon) + 1e-12
+def test_the_posterior_is_what_counting_gives() -> None:
+    for mode in MODES:
+        for known in (world for world in worlds() if world.mode == mode):
+            total = 0.0
+            # Beyond these counts the laws have less than e^-40.
+            reach = 0 if math.isinf(known.epsilon) else math.ceil(40 / known.epsilon)
+            yes = known.others_yes
+            all_of_x = 1.0 if yes is None else math.comb(known.others, yes) / 2**known.others
+            for count in range(-reach, known.others + 2 + reach):
+                no, one = counted(known, count)
+                total += abs(one - no) / all_of_x
+                expected = one / (no + one) if no + one > 0 else 0.5
+                assert posterior(known, count) == pytest.approx(expected, abs=1e-9), (known, count)
+            assert advantage(known) == pytest.approx(total, abs=1e-9), known
+            if bound_applies(known.mode):
+                assert advantage(known) <= bound(known.epsilon) + 1e-12, known
 
 
 def test_known_answers_and_geometric_noise_attain_the_bound() -> None:
@@ -117,7 +117,7 @@ CELLS = {
 @pytest.mark.parametrize("mode", CELLS)
 def test_what_is_drawn_has_the_law_that_is_computed(mode: str) -> None:
     """False alarms: five standard errors, twice for each mode, one in 200,000."""
-    trials = 1000
+    trials = 400
     values = {
         "scenario": {"name": "laws", "game": "disclosure", "trials": trials},
         "disclosure": {"mode": mode, "people": 30, **CELLS[mode]},

@@ -51,17 +51,9 @@ def played(mechanism: str, n: int, n0: int, queries: int, epsilon: float, trials
     return float(best.mean()), float(best.std() / math.sqrt(trials))
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("mechanism", "n", "queries", "epsilon"),
-    [
-        ("counts", 100, 2, 1.0),
-        ("counts", 100, 10, 5.0),
-        ("cube", 100, 4, 1.0),
-        ("counts", 400, 16, 5.0),
-        ("cube", 100, 2, 3.0),
-        ("cube", 60, 1, 5.0),
-    ],
+    [("counts", 100, 2, 1.0), pytest.param("cube", 100, 4, 1.0, marks=pytest.mark.check)],
 )
 def test_attacks_that_are_played_reveal_as_much(mechanism: str, n: int, queries: int, epsilon: float) -> None:
     found, deviation = played(mechanism, n, n // 10, queries, epsilon, 300)
@@ -70,11 +62,10 @@ def test_attacks_that_are_played_reveal_as_much(mechanism: str, n: int, queries:
     assert abs(found - told) < 0.01 + 4 * deviation
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("mechanism", "n", "queries"), [("cube", 100, 40), ("cube", 1000, 400), ("counts", 100, 40)])
-def test_where_everybody_is_found_that_is_said(mechanism: str, n: int, queries: int) -> None:
+@pytest.mark.check
+def test_where_everybody_is_found_that_is_said() -> None:
     """Plays of `best` at epsilon 100 know everybody, or nearly (docs/attacks.md): what is found out helps on."""
-    assert revealed(mechanism, "sp", n, queries, 100.0, shares=TENTH) > 0.99
+    assert revealed("cube", "sp", 100, 40, 100.0, shares=TENTH) > 0.99
 
 
 @pytest.mark.check
@@ -90,7 +81,7 @@ def test_one_exact_row_reveals_what_counting_says() -> None:
     assert told_apart([Look(with_one, without, 1)]) == pytest.approx(1 / 2 + 1 / 6)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+@pytest.mark.parametrize("rows", [1, 7])
 def test_many_looks_tell_hypotheses_apart_as_a_binomial_does(rows: int) -> None:
     one, zero = np.array([0.3, 0.7]), np.array([0.6, 0.4])
     heads = np.arange(rows + 1)
@@ -130,8 +121,8 @@ def test_randomised_response_tells_what_it_promises() -> None:
 @pytest.mark.check
 def test_nothing_reveals_more_than_is_promised_about_one_person() -> None:
     for mechanism in ("counts", "laplace", "cauchy", "cube", "low-rank", "cells"):
-        for n in (3, 10, 40):
-            for epsilon in (0.01, 0.4, 3.0):
+        for n in (3, 40):
+            for epsilon in (0.4, 3.0):
                 assert 0.5 <= revealed(mechanism, "sp", n, 3, epsilon) <= one_person(epsilon)
 
 
@@ -180,10 +171,10 @@ def test_in_words() -> None:
     assert "that are named right, however small a group is; guessing" in in_words(0.6, 1.0)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("part", [0.25, 0.5, 0.75])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
-@pytest.mark.parametrize(("models", "common"), [(5, 1), (5, 3), (25, 8), (100, 34)])
+@pytest.mark.parametrize(
+    ("models", "common", "epsilon", "part"),
+    [(5, 1, 0.5, 0.25), pytest.param(25, 8, 8.0, 0.5, marks=pytest.mark.check)],
+)
 def test_two_cubes_tell_no_more_than_is_reckoned(models: int, common: int, epsilon: float, part: float) -> None:
     """As looks at both, whatever part of epsilon either has; a hundredth is the error of a fixed point."""
     for n, n0 in ((200, 5), (200, 60), (1000, 20)):

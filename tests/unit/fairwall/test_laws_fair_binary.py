@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from fairwall.laws.local import LOCAL_LAWS, Flips, LocalPrivacyError, enumerated_loss
 
-EPSILONS = (0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 FAIREST = ("fair-0", "fair-1")
 
 Joint = NDArray[np.float64]
@@ -70,21 +69,21 @@ GRID = np.linspace(0, 1, 101)[1:-1]
 P, Q = (side.ravel() for side in np.meshgrid(GRID, GRID))
 
 
-@pytest.mark.parametrize("name", FAIREST)
-@pytest.mark.parametrize("epsilon", [*EPSILONS, 1e-6, 50.0, 700.0])
-def test_it_costs_epsilon_exactly(name: str, epsilon: float) -> None:
-    law = LOCAL_LAWS[name].law(2, epsilon)
-    outputs, probabilities = law.probabilities()
-    assert outputs.tolist() == [[1, 0], [0, 1]]
-    np.testing.assert_allclose(probabilities.sum(axis=0), 1, rtol=0, atol=1e-15)
-    assert enumerated_loss(probabilities) == pytest.approx(epsilon, rel=1e-6 if epsilon > 1e-3 else 1e-4)
-    assert LOCAL_LAWS[name].loss(2, epsilon) == epsilon
-    assert law.consistent(outputs).all()
-    np.testing.assert_allclose(law.log_likelihood(outputs), np.log(probabilities), rtol=0, atol=1e-9)
-    # It is the paper's: the rarer value kept with 1 - e^-epsilon / 2, the other one with 1/2.
-    rarer = FAIREST.index(name)
-    assert probabilities[rarer, rarer] == pytest.approx(1 - math.exp(-epsilon) / 2, rel=1e-12)
-    assert probabilities[1 - rarer, 1 - rarer] == pytest.approx(0.5, rel=1e-12)
+def test_it_costs_epsilon_exactly() -> None:
+    for name in FAIREST:
+        for epsilon in (0.05, 4.0, 1e-6, 700.0):
+            law = LOCAL_LAWS[name].law(2, epsilon)
+            outputs, probabilities = law.probabilities()
+            assert outputs.tolist() == [[1, 0], [0, 1]]
+            np.testing.assert_allclose(probabilities.sum(axis=0), 1, rtol=0, atol=1e-15)
+            assert enumerated_loss(probabilities) == pytest.approx(epsilon, rel=1e-6 if epsilon > 1e-3 else 1e-4)
+            assert LOCAL_LAWS[name].loss(2, epsilon) == epsilon
+            assert law.consistent(outputs).all()
+            np.testing.assert_allclose(law.log_likelihood(outputs), np.log(probabilities), rtol=0, atol=1e-9)
+            # It is the paper's: the rarer value kept with 1 - e^-epsilon / 2, the other one with 1/2.
+            rarer = FAIREST.index(name)
+            assert probabilities[rarer, rarer] == pytest.approx(1 - math.exp(-epsilon) / 2, rel=1e-12)
+            assert probabilities[1 - rarer, 1 - rarer] == pytest.approx(0.5, rel=1e-12)
 
 
 def beaten(
@@ -110,16 +109,15 @@ def beaten(
     return False
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(4.0, marks=pytest.mark.check)])
 def test_no_truthful_channel_that_costs_epsilon_or_more_is_fairer(epsilon: float) -> None:
-    for joint in joints():
+    for joint in joints()[::2]:
         for measure in (unfairness, relative):
             least = float(measure(joint, fairest(joint, epsilon)))
             assert not beaten(joint, least, epsilon, measure)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.05, 4.0])
 def test_the_statement_needs_both_conditions(epsilon: float) -> None:
     """A fair coin is fairer and costs at most epsilon; so is a channel that keeps a value with less than 1/2."""
     joint = np.array([[0.2, 0.1], [0.1, 0.6]])
@@ -142,7 +140,7 @@ def test_brute_force_catches_another_corner_and_grr() -> None:
             assert beaten(joint, float(unfairness(joint, law)), 1.0)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.05, 4.0])
 def test_it_is_the_release_of_grr_processed_further(epsilon: float) -> None:
     """GRR's commoner value becomes the rarer one with probability (1 - e^-epsilon) / 2, and nothing else is needed."""
     outputs, grr = LOCAL_LAWS["grr"].law(2, epsilon).probabilities()

@@ -59,9 +59,7 @@ def pure_losses(metric: str, n: int, queries: int, epsilon: float) -> tuple[floa
     )
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("n", SAMPLE_N)
+@pytest.mark.parametrize(("metric", "n"), [("sp", 4), ("abs_sp", 31)])
 def test_pure_losses_in_a_sample_of_the_universe(metric: str, n: int) -> None:
     for queries, epsilon in itertools.product(SAMPLE_M, EPSILONS):
         laplace, conceal, cauchy = pure_losses(metric, n, queries, epsilon)
@@ -128,7 +126,7 @@ def check_choices_and_blocks(metric: str, n: int, queries: int, epsilon: float) 
 
 
 def test_randomized_response_costs_epsilon_whatever_is_asked() -> None:
-    for epsilon in np.geomspace(0.1, 10, 2000):
+    for epsilon in np.geomspace(0.1, 10, 200):
         loss = response_loss(turning_probability(float(epsilon)))
         assert loss == pytest.approx(epsilon, rel=1e-11)
         assert loss <= epsilon * (1 + 1e-14)
@@ -137,9 +135,7 @@ def test_randomized_response_costs_epsilon_whatever_is_asked() -> None:
         response_loss(math.nan)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("n", SAMPLE_N)
+@pytest.mark.parametrize(("metric", "n"), [("sp", 4), ("abs_sp", 31), ("sp", 64)])
 def test_losses_of_choices_and_of_blocks_in_a_sample_of_the_universe(metric: str, n: int) -> None:
     for queries, epsilon in itertools.product(SAMPLE_M, EPSILONS):
         check_choices_and_blocks(metric, n, queries, epsilon)
@@ -153,7 +149,7 @@ def test_losses_of_choices_and_of_blocks_in_the_whole_universe(metric: str) -> N
         check_choices_and_blocks(metric, n, queries, epsilon)
 
 
-@pytest.mark.parametrize("queries", [2, 5, 25, 100])
+@pytest.mark.parametrize("queries", [2, 25])
 def test_a_choice_costs_what_the_closed_form_says_by_its_probabilities(queries: int) -> None:
     for n, n0, epsilon in itertools.product((4, 10, 200), (1, 2), EPSILONS):
         change, sensitivity = local_sensitivity("abs_sp", n0, n - n0), global_sensitivity("abs_sp", n)
@@ -208,23 +204,23 @@ def test_the_pairs_are_all_neighbouring_counts() -> None:
         assert losses[s - 2] <= queries * cauchy_loss(shift, scales[s - 1], scales[s - 2]) * ROUNDING
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.04, 0.5, 2.0, 10.0, 100.0])
-def test_largest_alpha_is_safe_and_tight(epsilon: float) -> None:
-    for part in (0.05, 0.3, 0.6, 0.95):
-        beta = part * epsilon
-        alpha = largest_alpha(beta, epsilon)
-        # Scales 1/alpha and exp(b)/alpha, a shift of the smaller sensitivity, 1.
-        losses = [cauchy_loss(1.0, 1 / alpha, math.exp(b) / alpha) for b in np.linspace(0, beta, 200)]
-        assert max(losses) == pytest.approx(epsilon, rel=1e-9)
+def test_largest_alpha_is_safe_and_tight() -> None:
+    for epsilon in (1e-3, 0.5, 100.0):
+        for part in (0.05, 0.3, 0.6, 0.95):
+            beta = part * epsilon
+            alpha = largest_alpha(beta, epsilon)
+            # Scales 1/alpha and exp(b)/alpha, a shift of the smaller sensitivity, 1.
+            losses = [cauchy_loss(1.0, 1 / alpha, math.exp(b) / alpha) for b in np.linspace(0, beta, 200)]
+            assert max(losses) == pytest.approx(epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize(("beta", "epsilon"), [(0.0, 1.0), (1.0, 1.0), (2.0, 1.0), (math.nan, 1.0)])
-def test_largest_alpha_needs_room(beta: float, epsilon: float) -> None:
-    with pytest.raises(ValueError, match="beta"):
-        largest_alpha(beta, epsilon)
+def test_largest_alpha_needs_room() -> None:
+    for beta in (0.0, 1.0, 2.0, math.nan):
+        with pytest.raises(ValueError, match="beta"):
+            largest_alpha(beta, 1.0)
 
 
-@pytest.mark.parametrize("metric", ["eodds_max", "ppv"])
+@pytest.mark.parametrize("metric", ["eodds_max"])
 def test_other_metrics_get_the_bound_for_all(metric: str) -> None:
     tuning = tune(metric, 100, 5, 2.0)
     assert tuning.alpha == largest_alpha(tuning.beta, 2.0 / 5)
@@ -238,14 +234,16 @@ def test_a_smoothness_that_rounds_to_all_of_epsilon_is_passed_over(epsilon: floa
     assert 0 < tuning.alpha < math.inf
 
 
-@pytest.mark.parametrize(
-    ("n", "n0", "queries", "epsilon", "known"),
-    [(100, 10, 25, 5.0, 1.07), (100, 10, 25, 10.0, 0.285), (1000, 104, 300, 10.0, 1.56), (1000, 104, 300, 100.0, 0.032),
-     (1000, 104, 1, 1.0, 0.0103)],
-)  # fmt: skip
-def test_median_noise_near_the_known_optimum(n: int, n0: int, queries: int, epsilon: float, known: float) -> None:
-    # The known ones were tuned to n0, which is private; ours to a range of shares.
-    assert tuned_law("sp", n0, n - n0, queries, epsilon).scale <= 1.06 * known
+def test_median_noise_near_the_known_optimum() -> None:
+    for n, n0, queries, epsilon, known in (
+        (100, 10, 25, 5.0, 1.07),
+        (100, 10, 25, 10.0, 0.285),
+        (1000, 104, 300, 10.0, 1.56),
+        (1000, 104, 300, 100.0, 0.032),
+        (1000, 104, 1, 1.0, 0.0103),
+    ):
+        # The known ones were tuned to n0, which is private; ours to a range of shares.
+        assert tuned_law("sp", n0, n - n0, queries, epsilon).scale <= 1.06 * known
 
 
 def test_beta_is_public() -> None:
@@ -282,7 +280,7 @@ def test_twin_with_beta_from_the_private_counts_overspends() -> None:
 # --- Gaussian
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 1e-5), (5.0, 1e-9), (50.0, 0.1)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (5.0, 1e-9), (50.0, 0.1)])
 def test_gaussian_multiplier_is_the_least(epsilon: float, delta: float) -> None:
     multiplier = gaussian_multiplier(epsilon, delta)
     assert gaussian_delta(multiplier, epsilon) <= delta
@@ -298,15 +296,13 @@ def test_gaussian_multiplier_is_the_least(epsilon: float, delta: float) -> None:
     assert measured == pytest.approx(delta, rel=1e-4)
 
 
-@pytest.mark.parametrize(("multiplier", "delta"), [(1.0, 1e-5), (0.3, 1e-6), (50.0, 1e-9), (1e-3, 1e-6), (1e6, 1e-3)])
-def test_gaussian_noise_states_the_least_epsilon_at_its_delta(multiplier: float, delta: float) -> None:
-    epsilon = gaussian_epsilon(multiplier, delta)
-    assert 0 < epsilon <= 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
+def test_gaussian_noise_states_the_least_epsilon_at_its_delta() -> None:
+    for multiplier, delta in ((1.0, 1e-5), (1e-3, 1e-6), (1e6, 1e-3)):
+        epsilon = gaussian_epsilon(multiplier, delta)
+        assert 0 < epsilon <= 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
 
 
-@pytest.mark.parametrize(
-    ("multiplier", "epsilon"), [(1e4, 2e-4), (3e3, 1e-4), (501.0, 1e-6), (1e6, 3e-6), (400.0, 2e-3)]
-)
+@pytest.mark.parametrize(("multiplier", "epsilon"), [(1e4, 2e-4), (501.0, 1e-6), (1e6, 3e-6), (400.0, 2e-3)])
 def test_delta_is_its_definition_where_two_laws_hardly_differ(multiplier: float, epsilon: float) -> None:
     # In units of the noise: the integral of phi(z - 1/r) - exp(epsilon) phi(z) from where it is positive.
     start = epsilon * multiplier + 0.5 / multiplier
@@ -357,13 +353,10 @@ def _log_rounded(k: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
     return log
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, math.nan])
-def test_gaussian_noise_needs_a_delta(delta: float) -> None:
-    with pytest.raises(ValueError, match="delta"):
-        gaussian_multiplier(1.0, delta)
-
-
-def test_gaussian_noise_without_limit() -> None:
+def test_gaussian_noise_needs_a_delta_and_without_limit_is_none() -> None:
+    for delta in (0.0, 1.0, math.nan):
+        with pytest.raises(ValueError, match="delta"):
+            gaussian_multiplier(1.0, delta)
     assert gaussian_multiplier(math.inf, 1e-5) == 0.0
 
 
@@ -379,7 +372,7 @@ def test_theorem_8() -> None:
         conceal_laplace_beta(25, 0.5, 0.0)
 
 
-@pytest.mark.parametrize(("n0", "queries"), [(2, 1), (3, 5), (20, 5)])
+@pytest.mark.parametrize(("n0", "queries"), [(2, 1), (3, 5)])
 def test_theorem_8_keeps_delta_by_simulation(n0: int, queries: int) -> None:
     # delta is the mean of max(0, 1 - exp(epsilon - loss)), of draws in [0, 1]: Hoeffding, false-alarm rate 1e-7.
     epsilon, delta, draws = 0.95, 0.02, 100_000
@@ -408,22 +401,19 @@ def test_scales_split_the_budget() -> None:
         assert size + 8 * 0.25 / gaussian.sums**2 == pytest.approx(1 / 3.0**2)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("noisy", [-40.0, -1.3, 0.0, 0.2, 3.0, 25.0])
-@pytest.mark.parametrize("widest", [2.0, 400.0])
-def test_expected_sums_are_posterior_means(gaussian: bool, noisy: float, widest: float) -> None:
-    scale, chance = 1.7, 0.9
-    law = Gaussian(scale) if gaussian else Laplace(scale)
-    (expected,) = expected_sums(np.array([noisy]), np.array([chance]), widest, scale, gaussian=gaussian)
-    spreads = chance * np.geomspace(1, max(2.0, widest / chance), 17)
-    weights = np.array([2.0, *np.full(16, 1 / 16)])
-    u = np.linspace(-120, 120, 240_001)  # beyond, there is less than 1e-20 of the posterior
-    likelihood = np.exp(law.log_density(noisy - u))
-    densities = [np.exp(Gaussian(spread).log_density(u)) * likelihood for spread in spreads]
-    mass = weights @ [np.trapezoid(density, u) for density in densities]
-    mean = weights @ [np.trapezoid(density * u, u) for density in densities] / mass
-    assert expected == pytest.approx(mean, abs=1e-6)
+def test_expected_sums_are_posterior_means() -> None:
+    for gaussian, noisy, widest in ((False, -1.3, 2.0), (False, 25.0, 400.0), (True, 3.0, 400.0), (True, -40.0, 2.0)):
+        scale, chance = 1.7, 0.9
+        law = Gaussian(scale) if gaussian else Laplace(scale)
+        (expected,) = expected_sums(np.array([noisy]), np.array([chance]), widest, scale, gaussian=gaussian)
+        spreads = chance * np.geomspace(1, max(2.0, widest / chance), 17)
+        weights = np.array([2.0, *np.full(16, 1 / 16)])
+        u = np.linspace(-120, 120, 240_001)  # beyond, there is less than 1e-20 of the posterior
+        likelihood = np.exp(law.log_density(noisy - u))
+        densities = [np.exp(Gaussian(spread).log_density(u)) * likelihood for spread in spreads]
+        mass = weights @ [np.trapezoid(density, u) for density in densities]
+        mean = weights @ [np.trapezoid(density * u, u) for density in densities] / mass
+        assert expected == pytest.approx(mean, abs=1e-6)
 
 
 def test_expected_sums_of_a_batch_learn_from_one_another() -> None:
@@ -465,11 +455,10 @@ def test_shares() -> None:
             Shares(low, high)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
 def test_among_very_many_cauchy_noise_is_tuned_at_once_and_is_next_to_no_larger(
-    epsilon: float, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    epsilon = 0.1
     n, shares = 2**17 + 1, DEFAULT_SHARES
     scales = [tuned_law("sp", n0, n - n0, 1, epsilon).scale for n0 in shares.counts(n)]
     assert tuned_loss("sp", n, 1, epsilon).max() <= epsilon * (1 + 1e-12)

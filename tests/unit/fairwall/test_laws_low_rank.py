@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -62,33 +63,27 @@ WORLDS = {
 }
 
 
-@pytest.mark.few(11)
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 1e4])
-@pytest.mark.parametrize("world", WORLDS)
-def test_a_flip_moves_each_sum_by_at_most_1_and_both_cubes_cost_epsilon(
-    world: str, epsilon: float, known: bool
-) -> None:
-    split = best_split(WORLDS[world], epsilon, STEP, size_known=known)
-    for rows, law, also in ((split.common, split.law, not known), (split.own_steps, split.own_law, False)):
-        assert np.array_equal(rows, np.rint(rows))
-        assert np.abs(rows).max(initial=0) <= 1 / STEP
-        assert not law.scale if not len(rows) + also else law.sides == len(rows) + also
-    spent = sum(1 / Fraction(law.scale) for law in (split.law, split.own_law) if law.scale)
-    assert spent <= Fraction(written(epsilon))
-    if len(split.common) + split.own.sides or not known:
-        assert float(spent) == pytest.approx(epsilon, rel=1e-12)
+def test_a_flip_moves_each_sum_by_at_most_1_and_both_cubes_cost_epsilon() -> None:
+    for world in WORLDS:
+        for epsilon, known in itertools.product((0.1, 1.0, 1e4), (False, True)):
+            split = best_split(WORLDS[world], epsilon, STEP, size_known=known)
+            for rows, law, also in ((split.common, split.law, not known), (split.own_steps, split.own_law, False)):
+                assert np.array_equal(rows, np.rint(rows))
+                assert np.abs(rows).max(initial=0) <= 1 / STEP
+                assert not law.scale if not len(rows) + also else law.sides == len(rows) + also
+            spent = sum(1 / Fraction(law.scale) for law in (split.law, split.own_law) if law.scale)
+            assert spent <= Fraction(written(epsilon))
+            if len(split.common) + split.own.sides or not known:
+                assert float(spent) == pytest.approx(epsilon, rel=1e-12)
 
 
-@pytest.mark.few(11)
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("step", [2.0**-20, 2.0**-3, 1.0])
-@pytest.mark.parametrize("world", WORLDS)
-def test_nothing_of_a_model_is_left_out_but_what_is_rounded(world: str, step: float, known: bool) -> None:
-    split = best_split(WORLDS[world], 1.0, step, size_known=known)
-    assert (np.abs(put_together(split, step) - WORLDS[world]) <= split.rounded[:, np.newaxis]).all()
-    if step == STEP:
-        assert split.rounded.max() < 1e-5
+def test_nothing_of_a_model_is_left_out_but_what_is_rounded() -> None:
+    for step in (2.0**-20, 2.0**-3, 1.0):
+        for values, known in itertools.product(WORLDS.values(), (False, True)):
+            split = best_split(values, 1.0, step, size_known=known)
+            assert (np.abs(put_together(split, step) - values) <= split.rounded[:, np.newaxis]).all()
+            if step == STEP:
+                assert split.rounded.max() < 1e-5
 
 
 def test_models_near_one_have_one_sum_in_common_and_others_none() -> None:
@@ -97,15 +92,15 @@ def test_models_near_one_have_one_sum_in_common_and_others_none() -> None:
     assert len(best_split(alike(100, 500, 3), 1.0, STEP, size_known=False).common) in RANKS[3:]
 
 
-@pytest.mark.parametrize(("models", "own", "least"), [(25, 0.1, 0.5), (25, 0.02, 0.25), (400, 0.1, 0.25)])
-def test_noise_near_one_model_is_a_fraction_of_a_cube_s(models: int, own: float, least: float) -> None:
-    values = near(models, 1000, own)
-    told, cube = coordinates([values], STEP), cube_scales(models, 1.0)
-    of_size = 2 * cube.size**2 if cube.size else CubeNoise(cube.scale, cube.sides).variance()
-    of_cube = told.halves**2 * CubeNoise(cube.scale, cube.sides).variance()
-    of_cube = of_cube + (values.mean(axis=1) - told.centres) ** 2 * of_size
-    split = best_split(values, 1.0, STEP, size_known=False)
-    assert variance(split, values) < (least**2) * float(of_cube.mean())
+def test_noise_near_one_model_is_a_fraction_of_a_cube_s() -> None:
+    for models, own, least in ((25, 0.1, 0.5), (25, 0.02, 0.25), (400, 0.1, 0.25)):
+        values = near(models, 1000, own)
+        told, cube = coordinates([values], STEP), cube_scales(models, 1.0)
+        of_size = 2 * cube.size**2 if cube.size else CubeNoise(cube.scale, cube.sides).variance()
+        of_cube = told.halves**2 * CubeNoise(cube.scale, cube.sides).variance()
+        of_cube = of_cube + (values.mean(axis=1) - told.centres) ** 2 * of_size
+        split = best_split(values, 1.0, STEP, size_known=False)
+        assert variance(split, values) < (least**2) * float(of_cube.mean())
 
 
 def test_epsilon_is_shared_as_is_best(monkeypatch: pytest.MonkeyPatch) -> None:

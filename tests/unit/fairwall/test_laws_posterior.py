@@ -53,53 +53,52 @@ def kernels(centred: NDArray[np.float64], share: float) -> list[NDArray[np.float
     return found
 
 
-@pytest.mark.parametrize("free", [0, 1, 2])
-@pytest.mark.parametrize("seed", range(6))
-def test_it_is_the_gaussian_posterior_of_people(seed: int, free: int) -> None:
-    centred, rows, noise = world(seed)
-    directions, own = np.random.default_rng((seed, free)).normal(size=(13, free)), np.array([3.0, 0.2])[:free]
-    besides = directions * own @ directions.T
-    n, share = centred.shape[1], 0.1 + 0.1 * seed
-    values = rows @ (np.random.default_rng(seed).random(n) < share)
-    off = values - share * rows.sum(axis=1)
-    none = 1e-9 * np.trace(rows @ rows.T) / 5 * np.eye(5)
-    spread = share * (1 - share)
-    # What no sum sees may go with the protected attribute.
-    left = centred @ (np.eye(n) - spread * rows.T @ np.linalg.inv(spread * rows @ rows.T + none) @ rows) @ centred.T
-    squares, axes = np.linalg.eigh(left)
-    effects = axes[:, -1] @ left / squares[-1]
-    correlation = HIDDEN / np.linalg.matrix_rank(centred) ** (1 / 3)
-    hidden = correlation**2 * spread * n * squares[-1] * np.outer(effects, effects)
-    flat = FLAT * spread * rows.T @ np.linalg.inv(FLAT * spread * rows @ rows.T + noise)
-    alone, clouded = centred @ flat @ off, centred @ flat @ noise @ flat.T @ centred.T
-    logs, means, covariances, unseen = [], [], [], []
-    for kernel in kernels(centred, share):
-        prior = spread * kernel + besides
-        covariance = rows @ prior @ rows.T + noise
-        gain = prior @ rows.T @ np.linalg.inv(covariance)
-        means.append(centred @ gain @ off)
-        covariances.append(centred @ (prior - gain @ rows @ prior) @ centred.T + hidden)
-        exact = prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + none)
-        unseen.append(centred @ (prior - exact @ rows @ prior) @ centred.T + hidden + clouded)
-        logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
-    logs[0] += np.log(min(4, CHANCE) * (len(STRUCTURES) - 1))
-    weights = np.exp(np.array(logs) - max(logs))
-    weights /= weights.sum()
-    of_free = Free(rows @ directions, centred @ directions, own) if free else None
-    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise, of_free)
-    found = posterior(centred @ centred.T, seen, share, n)
-    assert found.mean == pytest.approx(weights @ np.array(means), rel=1e-6, abs=1e-9)
-    assert found.alone == pytest.approx(alone, rel=1e-6, abs=1e-9)
-    assert found.noise == pytest.approx(np.sqrt(np.diag(clouded)), rel=1e-4)
-    assert found.likely == pytest.approx(np.concatenate([DOUBTED * weights, (1 - DOUBTED) * weights]), rel=1e-6)
-    laws = [(alone, each) for each in unseen] + list(zip(means, covariances, strict=True))
-    for number, (mean, covariance) in enumerate(laws):
-        assert found.directions @ found.components[number] == pytest.approx(mean, rel=1e-5, abs=1e-7)
-        told = found.directions @ found.covariances[number] @ found.directions.T
-        assert told == pytest.approx(covariance, rel=1e-4, abs=1e-6)
+def test_it_is_the_gaussian_posterior_of_people() -> None:
+    for seed, free in ((0, 0), (1, 1), (2, 2), (3, 0), (4, 2)):
+        centred, rows, noise = world(seed)
+        directions, own = np.random.default_rng((seed, free)).normal(size=(13, free)), np.array([3.0, 0.2])[:free]
+        besides = directions * own @ directions.T
+        n, share = centred.shape[1], 0.1 + 0.1 * seed
+        values = rows @ (np.random.default_rng(seed).random(n) < share)
+        off = values - share * rows.sum(axis=1)
+        none = 1e-9 * np.trace(rows @ rows.T) / 5 * np.eye(5)
+        spread = share * (1 - share)
+        # What no sum sees may go with the protected attribute.
+        left = centred @ (np.eye(n) - spread * rows.T @ np.linalg.inv(spread * rows @ rows.T + none) @ rows) @ centred.T
+        squares, axes = np.linalg.eigh(left)
+        effects = axes[:, -1] @ left / squares[-1]
+        correlation = HIDDEN / np.linalg.matrix_rank(centred) ** (1 / 3)
+        hidden = correlation**2 * spread * n * squares[-1] * np.outer(effects, effects)
+        flat = FLAT * spread * rows.T @ np.linalg.inv(FLAT * spread * rows @ rows.T + noise)
+        alone, clouded = centred @ flat @ off, centred @ flat @ noise @ flat.T @ centred.T
+        logs, means, covariances, unseen = [], [], [], []
+        for kernel in kernels(centred, share):
+            prior = spread * kernel + besides
+            covariance = rows @ prior @ rows.T + noise
+            gain = prior @ rows.T @ np.linalg.inv(covariance)
+            means.append(centred @ gain @ off)
+            covariances.append(centred @ (prior - gain @ rows @ prior) @ centred.T + hidden)
+            exact = prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + none)
+            unseen.append(centred @ (prior - exact @ rows @ prior) @ centred.T + hidden + clouded)
+            logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
+        logs[0] += np.log(min(4, CHANCE) * (len(STRUCTURES) - 1))
+        weights = np.exp(np.array(logs) - max(logs))
+        weights /= weights.sum()
+        of_free = Free(rows @ directions, centred @ directions, own) if free else None
+        seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise, of_free)
+        found = posterior(centred @ centred.T, seen, share, n)
+        assert found.mean == pytest.approx(weights @ np.array(means), rel=1e-6, abs=1e-9)
+        assert found.alone == pytest.approx(alone, rel=1e-6, abs=1e-9)
+        assert found.noise == pytest.approx(np.sqrt(np.diag(clouded)), rel=1e-4)
+        assert found.likely == pytest.approx(np.concatenate([DOUBTED * weights, (1 - DOUBTED) * weights]), rel=1e-6)
+        laws = [(alone, each) for each in unseen] + list(zip(means, covariances, strict=True))
+        for number, (mean, covariance) in enumerate(laws):
+            assert found.directions @ found.components[number] == pytest.approx(mean, rel=1e-5, abs=1e-7)
+            told = found.directions @ found.covariances[number] @ found.directions.T
+            assert told == pytest.approx(covariance, rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_so_far_from_the_answer_is_what_the_mixture_says(seed: int) -> None:
     centred, rows, noise = world(seed)
     seen = Seen(2 * rows.sum(axis=1), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
@@ -158,7 +157,7 @@ def test_equal_predictions_have_no_gap() -> None:
     assert found.within(0.95) == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: int) -> None:
     centred, rows, noise = world(seed)
     expected = []
@@ -175,7 +174,7 @@ def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: in
     assert variances_with_noise(squares, 4, 0.3, 13) == pytest.approx(predicted_variances(products, own, 13), rel=1e-6)
 
 
-@pytest.mark.parametrize("many", [2, 4, 9])
+@pytest.mark.parametrize("many", [2, 9])
 def test_the_variance_with_cells_is_that_of_disjoint_sums(many: int) -> None:
     centred, _, _ = world(5)
     products, cells = centred @ centred.T, np.eye(many)[:, np.arange(13) % many]

@@ -15,18 +15,16 @@ from fairwall.laws.renyi import filter_order, laplace_divergence, renyi_epsilon,
 GRID = list(itertools.product((0.01, 0.3, 1.0, 4.0, 30.0), (1.02, 1.5, 2.0, 9.0, 120.0)))
 
 
-@pytest.mark.few(7)
-@pytest.mark.parametrize(("epsilon", "order"), GRID)
-def test_the_divergence_of_whatever_is_private_is_that_of_randomised_response(epsilon: float, order: float) -> None:
-    truth = -math.log1p(math.exp(-epsilon))
-    lie = truth - epsilon
-    logs = [order * one + (1 - order) * other for one, other in ((truth, lie), (lie, truth))]
-    exact = float(np.logaddexp(*logs)) / (order - 1)
-    assert exact * (1 - 1e-9) <= response_divergence(epsilon, order) <= exact * (1 + 2e-6)
+def test_the_divergence_of_whatever_is_private_is_that_of_randomised_response() -> None:
+    for epsilon, order in GRID[::4]:
+        truth = -math.log1p(math.exp(-epsilon))
+        lie = truth - epsilon
+        logs = [order * one + (1 - order) * other for one, other in ((truth, lie), (lie, truth))]
+        exact = float(np.logaddexp(*logs)) / (order - 1)
+        assert exact * (1 - 1e-9) <= response_divergence(epsilon, order) <= exact * (1 + 2e-6)
 
 
-@pytest.mark.few(7)
-@pytest.mark.parametrize(("epsilon", "order"), GRID)
+@pytest.mark.parametrize(("epsilon", "order"), GRID[::4])
 def test_the_divergence_of_laplace_noise_is_its_integral(epsilon: float, order: float) -> None:
     def density(x: float) -> float:
         # Of noise of scale 1 at 0 and at epsilon, over the larger of what it is at both.

@@ -74,8 +74,7 @@ def measured(ratio: Array) -> float:
     return named(*counts)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nobody_is_known_better_than_epsilon_allows(attack: str, epsilon: float) -> None:
     ratio = ATTACKS[attack](np.random.default_rng(17), epsilon)
@@ -85,26 +84,26 @@ def test_nobody_is_known_better_than_epsilon_allows(attack: str, epsilon: float)
     assert measured(ratio) <= limit(epsilon) * (1 + 5 / math.sqrt(FALSE * PEOPLE / 2))
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("attack", ["response", "counted"])
-def test_the_worst_case_reaches_what_epsilon_allows(attack: str, epsilon: float) -> None:
-    ratio = ATTACKS[attack](np.random.default_rng(18), epsilon)
-    hits, false = ((ratio[group == PROTECTED] > 0).sum() for group in (0, 1))
-    if epsilon < 10:
-        assert hits / (hits + false) == pytest.approx(one_person(epsilon), abs=0.01)
-        assert measured(ratio) == pytest.approx(limit(epsilon), rel=0.15)
-    else:
-        # e^-10 of 50,000 people is 2: the limit to whom a test misses, not to whom it names wrongly, is near.
-        assert hits / (PEOPLE / 2) >= 0.9999 - 0.0007
+def test_the_worst_case_reaches_what_epsilon_allows() -> None:
+    for epsilon in (0.5, 3.0, 10.0):
+        for attack in ("response", "counted"):
+            ratio = ATTACKS[attack](np.random.default_rng(18), epsilon)
+            hits, false = ((ratio[group == PROTECTED] > 0).sum() for group in (0, 1))
+            if epsilon < 10:
+                assert hits / (hits + false) == pytest.approx(one_person(epsilon), abs=0.01)
+                assert measured(ratio) == pytest.approx(limit(epsilon), rel=0.15)
+            else:
+                # e^-10 of 50,000 people is 2: the limit to whom a test misses, not to whom it names wrongly, is near.
+                assert hits / (PEOPLE / 2) >= 0.9999 - 0.0007
 
 
-@pytest.mark.parametrize("epsilon", [epsilon for epsilon in EPSILONS if epsilon <= 5])
-@pytest.mark.parametrize("attack", ["response", "counted"])
-def test_half_of_the_noise_is_too_little(attack: str, epsilon: float) -> None:
+def test_half_of_the_noise_is_too_little() -> None:
     """The broken twin: whoever knows nobody else's group may miss it, and nobody can tell it from two who are wrongly
     named, as many as e^-10 of 50,000.
     """
-    assert is_above(ATTACKS[attack](np.random.default_rng(19), 2 * epsilon), epsilon)
+    for epsilon in (0.1, 5.0):
+        for attack in ("response", "counted"):
+            assert is_above(ATTACKS[attack](np.random.default_rng(19), 2 * epsilon), epsilon)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity, smooth_sensitivity
 
 METRICS = ["sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "oad", "abs_oad"]
-BETAS = [0.0, 1e-3, 0.01, 0.1, 0.3, 1.0, 3.0]
+BETAS = [0.0, 1e-3, 0.1, 3.0]
 
 
 def weights(attributes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -45,95 +45,93 @@ def largest_rise_of_absolute_gap(before: NDArray[np.float64], after: NDArray[np.
     return max(rises)
 
 
-@pytest.mark.parametrize("n", range(2, 8))
-def test_signed_sensitivity_is_the_worst_case_over_all_neighbours(n: int) -> None:
-    vertices = np.array(list(itertools.product((0, 1), repeat=n)))
-    worst_anywhere = 0.0
-    for attributes in map(np.array, itertools.product((0, 1), repeat=n)):
-        n1 = int(attributes.sum())
-        if not 0 < n1 < n:
-            continue
-        # The change is linear in h, so the vertices of the cube hold the worst case.
-        worst = max(
-            (np.abs(vertices @ (weights(other) - weights(attributes))).max() for other in neighbours(attributes)),
-            default=0.0,
-        )
-        assert local_sensitivity("sp", n - n1, n1) == pytest.approx(worst, abs=1e-12)
-        worst_anywhere = max(worst_anywhere, worst)
-    assert global_sensitivity("sp", n) == pytest.approx(worst_anywhere, abs=1e-12)
-
-
-@pytest.mark.parametrize("n", range(2, 8))
-def test_absolute_sensitivity_is_the_worst_case_over_all_neighbours(n: int) -> None:
-    # Renaming people changes nothing: one A for each count, one flip out of each group.
-    worst_anywhere = 0.0
-    for n0 in range(1, n):
-        attributes = people(n0, n - n0)
-        worst = 0.0
-        for person in (0, n - 1):
-            other = attributes.copy()
-            other[person] ^= 1
-            if not 0 < other.sum() < n:
+def test_signed_sensitivity_is_the_worst_case_over_all_neighbours() -> None:
+    for n in (2, 3, 6):
+        vertices = np.array(list(itertools.product((0, 1), repeat=n)))
+        worst_anywhere = 0.0
+        for attributes in map(np.array, itertools.product((0, 1), repeat=n)):
+            n1 = int(attributes.sum())
+            if not 0 < n1 < n:
                 continue
-            here, there = weights(attributes), weights(other)
-            up, down = largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)
-            leaving = n0 if attributes[person] == 0 else n - n0
-            assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(up, abs=1e-9)
-            assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(down, abs=1e-9)
-            worst = max(worst, up, down)
-        assert local_sensitivity("abs_sp", n0, n - n0) == pytest.approx(worst, abs=1e-9)
-        worst_anywhere = max(worst_anywhere, worst)
-    assert global_sensitivity("abs_sp", n) == pytest.approx(worst_anywhere, abs=1e-9)
+            # The change is linear in h, so the vertices of the cube hold the worst case.
+            worst = max(
+                (np.abs(vertices @ (weights(other) - weights(attributes))).max() for other in neighbours(attributes)),
+                default=0.0,
+            )
+            assert local_sensitivity("sp", n - n1, n1) == pytest.approx(worst, abs=1e-12)
+            worst_anywhere = max(worst_anywhere, worst)
+        assert global_sensitivity("sp", n) == pytest.approx(worst_anywhere, abs=1e-12)
 
 
-@pytest.mark.parametrize(("n0", "n1"), [(1, 24), (2, 23), (3, 22), (9, 16), (12, 13)])
-def test_absolute_sensitivity_in_a_larger_stratum(n0: int, n1: int) -> None:
-    leaving = max(n0, 2)
-    there = weights(people(leaving, n0 + n1 - leaving))
-    here = weights(people(leaving - 1, n0 + n1 - leaving + 1))
-    assert (np.sign(here) != np.sign(there)).sum() == 1
-    rises = [largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)]
-    assert local_sensitivity("abs_sp", n0, n1) == pytest.approx(max(rises), abs=1e-9)
+def test_absolute_sensitivity_is_the_worst_case_over_all_neighbours() -> None:
+    for n in (2, 3, 6):
+        # Renaming people changes nothing: one A for each count, one flip out of each group.
+        worst_anywhere = 0.0
+        for n0 in range(1, n):
+            attributes = people(n0, n - n0)
+            worst = 0.0
+            for person in (0, n - 1):
+                other = attributes.copy()
+                other[person] ^= 1
+                if not 0 < other.sum() < n:
+                    continue
+                here, there = weights(attributes), weights(other)
+                up, down = largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)
+                leaving = n0 if attributes[person] == 0 else n - n0
+                assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(up, abs=1e-9)
+                assert flip_sensitivity("abs_sp", n, leaving) == pytest.approx(down, abs=1e-9)
+                worst = max(worst, up, down)
+            assert local_sensitivity("abs_sp", n0, n - n0) == pytest.approx(worst, abs=1e-9)
+            worst_anywhere = max(worst_anywhere, worst)
+        assert global_sensitivity("abs_sp", n) == pytest.approx(worst_anywhere, abs=1e-9)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("beta", BETAS)
-def test_smooth_sensitivity_is_its_definition(metric: str, beta: float) -> None:
-    for n in range(2, 61):
-        local = np.array([local_sensitivity(metric, n0, n - n0) for n0 in range(1, n)])
-        # |n0 - n0'| flips lead from one count to another, and none less does.
-        steps = np.abs(np.subtract.outer(np.arange(1, n), np.arange(1, n)))
-        definition = (np.exp(-beta * steps) * local).max(axis=1)
-        smooth = np.array([smooth_sensitivity(metric, n0, n - n0, beta) for n0 in range(1, n)])
-        np.testing.assert_allclose(smooth, definition, rtol=1e-12)
-        assert (smooth >= local).all()
-        assert (smooth <= global_sensitivity(metric, n) * (1 + 1e-12)).all()
-        assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
-        assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
-        # Naming the groups the other way round changes nothing.
-        np.testing.assert_array_equal(smooth, smooth[::-1])
+def test_absolute_sensitivity_in_a_larger_stratum() -> None:
+    for n0, n1 in ((1, 24), (3, 22), (12, 13)):
+        leaving = max(n0, 2)
+        there = weights(people(leaving, n0 + n1 - leaving))
+        here = weights(people(leaving - 1, n0 + n1 - leaving + 1))
+        assert (np.sign(here) != np.sign(there)).sum() == 1
+        rises = [largest_rise_of_absolute_gap(here, there), largest_rise_of_absolute_gap(there, here)]
+        assert local_sensitivity("abs_sp", n0, n1) == pytest.approx(max(rises), abs=1e-9)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_formulas_of_the_table(metric: str) -> None:
+def test_smooth_sensitivity_is_its_definition() -> None:
+    for metric in METRICS:
+        for beta, n in itertools.product(BETAS, (2, 3, 4, 9, 30)):
+            local = np.array([local_sensitivity(metric, n0, n - n0) for n0 in range(1, n)])
+            # |n0 - n0'| flips lead from one count to another, and none less does.
+            steps = np.abs(np.subtract.outer(np.arange(1, n), np.arange(1, n)))
+            definition = (np.exp(-beta * steps) * local).max(axis=1)
+            smooth = np.array([smooth_sensitivity(metric, n0, n - n0, beta) for n0 in range(1, n)])
+            np.testing.assert_allclose(smooth, definition, rtol=1e-12)
+            assert (smooth >= local).all()
+            assert (smooth <= global_sensitivity(metric, n) * (1 + 1e-12)).all()
+            assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
+            assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
+            # Naming the groups the other way round changes nothing.
+            np.testing.assert_array_equal(smooth, smooth[::-1])
+
+
+def test_formulas_of_the_table() -> None:
     n = 100
-    factor = n / (n + 1) if metric.startswith("abs") else 1.0
-    assert global_sensitivity(metric, n) == pytest.approx(factor * (1 / 2 + 1 / (n - 1)))
-    assert local_sensitivity(metric, 10, 90) == pytest.approx(factor * (1 / 10 + 1 / 91))
-    assert local_sensitivity(metric, 50, 50) == pytest.approx(factor * (1 / 50 + 1 / 51))
-    assert local_sensitivity(metric, 1, 99) == local_sensitivity(metric, 2, 98) == global_sensitivity(metric, n)
+    for metric in METRICS:
+        factor = n / (n + 1) if metric.startswith("abs") else 1.0
+        assert global_sensitivity(metric, n) == pytest.approx(factor * (1 / 2 + 1 / (n - 1)))
+        assert local_sensitivity(metric, 10, 90) == pytest.approx(factor * (1 / 10 + 1 / 91))
+        assert local_sensitivity(metric, 50, 50) == pytest.approx(factor * (1 / 50 + 1 / 51))
+        assert local_sensitivity(metric, 1, 99) == local_sensitivity(metric, 2, 98) == global_sensitivity(metric, n)
 
 
 def test_absolute_global_sensitivity_in_closed_form() -> None:
     assert global_sensitivity("abs_sp", 31) == pytest.approx(31 / 60)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_fewer_than_three_people_have_no_neighbours(metric: str) -> None:
-    assert [global_sensitivity(metric, n) for n in range(4)] == [0, 0, 0, pytest.approx(global_sensitivity(metric, 3))]
-    assert local_sensitivity(metric, 1, 1) == smooth_sensitivity(metric, 1, 1, 0.1) == 0
-    assert local_sensitivity(metric, 1, 2) > 0
+def test_fewer_than_three_people_have_no_neighbours() -> None:
+    for metric in METRICS:
+        assert [global_sensitivity(metric, n) for n in range(3)] == [0, 0, 0]
+        assert local_sensitivity(metric, 1, 1) == smooth_sensitivity(metric, 1, 1, 0.1) == 0
+        assert local_sensitivity(metric, 1, 2) > 0
 
 
 # --- what the paper prints, and where it fails
@@ -182,11 +180,6 @@ def test_theorem_7_is_right_elsewhere() -> None:
         assert printed_smooth(n0, 100 - n0, 0.05) == pytest.approx(smooth_sensitivity("sp", n0, 100 - n0, 0.05))
 
 
-def test_appendix_a5_calls_a_negative_term_positive() -> None:
-    n0, n1, beta, k = 10, 90, 0.05, 0
-    assert 2 * beta * (1 / (n1 + k + 1) ** 2 - 1 / (n0 - k) ** 2) < 0
-
-
 def test_appendix_a6_is_too_small_near_balance() -> None:
     n0, k = 50, 0
     assert local_sensitivity("abs_sp", n0, 50) / (1 / (n0 - k)) == pytest.approx(1.96, abs=0.01)
@@ -195,31 +188,25 @@ def test_appendix_a6_is_too_small_near_balance() -> None:
 # --- arguments
 
 
-@pytest.mark.parametrize(("n0", "n1"), [(0, 5), (5, 0), (-1, 5), (2.5, 5), (math.nan, 5)])
 @pytest.mark.parametrize(
     "function", [lambda *c: local_sensitivity("sp", *c), lambda *c: smooth_sensitivity("sp", *c, 0.1)]
 )
-def test_counts_are_refused_without_telling_them(function: Callable[..., float], n0: float, n1: float) -> None:
-    with pytest.raises(ValueError, match=r"^each group must have a whole number of people, at least 1$"):
-        function(n0, n1)
+def test_counts_are_refused_without_telling_them(function: Callable[..., float]) -> None:
+    for counts in ((0, 5), (5, 0), (-1, 5), (2.5, 5), (math.nan, 5)):
+        with pytest.raises(ValueError, match=r"^each group must have a whole number of people, at least 1$"):
+            function(*counts)
 
 
-@pytest.mark.parametrize("beta", [-0.1, math.nan, math.inf])
-def test_beta_out_of_range_is_refused(beta: float) -> None:
-    with pytest.raises(ValueError, match="beta"):
-        smooth_sensitivity("sp", 2, 3, beta)
-
-
-@pytest.mark.parametrize("n", [-1, 2.5, math.nan])
-def test_n_out_of_range_is_refused(n: float) -> None:
-    with pytest.raises(ValueError, match="n must be"):
-        global_sensitivity("sp", n)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("leaving", [0, 1, 5])
-def test_a_flip_that_empties_a_group_is_refused(leaving: int) -> None:
-    with pytest.raises(ValueError, match="non-empty"):
-        flip_sensitivity("sp", 5, leaving)
+def test_arguments_out_of_range_are_refused() -> None:
+    for n in (-1, 2.5, math.nan):
+        with pytest.raises(ValueError, match="n must be"):
+            global_sensitivity("sp", n)  # type: ignore[arg-type]
+    for leaving in (0, 1, 5):
+        with pytest.raises(ValueError, match="non-empty"):
+            flip_sensitivity("sp", 5, leaving)
+    for beta in (-0.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="beta"):
+            smooth_sensitivity("sp", 2, 3, beta)
 
 
 def test_unknown_metric_is_refused_everywhere() -> None:

@@ -198,32 +198,31 @@ def compare(metric: str, world: World, may_be_empty: bool) -> int:
     return compared
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("may_be_empty", [False, True])
-@pytest.mark.parametrize("n", range(1, 6))
-@pytest.mark.parametrize("metric", BOUNDED)
-def test_binary_sensitivities_are_the_worst_case_over_persons(metric: str, n: int, may_be_empty: bool) -> None:
-    by_person, by_cell = persons(metric, n, may_be_empty), cell_sums(metric, n, may_be_empty)
-    # The quicker enumeration that goes on to n = 7 and 10 is the same one.
-    assert by_cell.neighbours == by_person.neighbours
-    assert by_cell.local == pytest.approx(by_person.local, abs=1e-12)
-    assert compare(metric, by_person, may_be_empty) or n == 1
+@pytest.mark.parametrize(
+    ("metric", "most"),
+    [*((metric, 3) for metric in ("sp", "abs_eo", "abs_oad", "eodds_max", "ppv")),
+     *(pytest.param(metric, 5, marks=pytest.mark.slow) for metric in BOUNDED)],
+)  # fmt: skip
+def test_binary_sensitivities_are_the_worst_case_over_persons(metric: str, most: int) -> None:
+    for n, may_be_empty in itertools.product(range(1, most + 1), (False, True)):
+        by_person, by_cell = persons(metric, n, may_be_empty), cell_sums(metric, n, may_be_empty)
+        # The quicker enumeration that goes on to n = 6 and 10 is the same one.
+        assert by_cell.neighbours == by_person.neighbours
+        assert by_cell.local == pytest.approx(by_person.local, abs=1e-12)
+        assert compare(metric, by_person, may_be_empty) or n == 1
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("may_be_empty", [False, True])
-@pytest.mark.parametrize("n", [6, 7])
-@pytest.mark.parametrize("metric", BOUNDED)
-def test_binary_sensitivities_are_the_worst_case_over_cells(metric: str, n: int, may_be_empty: bool) -> None:
-    assert compare(metric, cell_sums(metric, n, may_be_empty), may_be_empty) >= 20
+@pytest.mark.parametrize(("metric", "may_be_empty"), [("abs_sp", False), ("eodds_sum", True)])
+def test_binary_sensitivities_are_the_worst_case_over_cells(metric: str, may_be_empty: bool) -> None:
+    assert compare(metric, cell_sums(metric, 6, may_be_empty), may_be_empty) >= 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("may_be_empty", [False, True])
-@pytest.mark.parametrize("n", [8, 9, 10])
+@pytest.mark.parametrize("n", range(5, 11))
 @pytest.mark.parametrize("metric", BOUNDED)
-def test_binary_sensitivities_up_to_ten_people(metric: str, n: int, may_be_empty: bool) -> None:
-    assert compare(metric, cell_sums(metric, n, may_be_empty), may_be_empty) >= 20
+def test_binary_sensitivities_up_to_ten_people(metric: str, n: int) -> None:
+    for may_be_empty in (False, True):
+        assert compare(metric, cell_sums(metric, n, may_be_empty), may_be_empty) >= 20
 
 
 @pytest.mark.slow
@@ -232,11 +231,9 @@ def test_binary_sensitivities_of_seven_persons(metric: str) -> None:
     compare(metric, persons(metric, 7, False), False)
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize("may_be_empty", [False, True])
-@pytest.mark.parametrize("metric", ONE_STRATUM)
-def test_two_counts_take_the_worst_case_over_what_they_leave_open(metric: str, may_be_empty: bool) -> None:
-    for n in range(1, 8):
+def test_two_counts_take_the_worst_case_over_what_they_leave_open(may_be_empty: bool) -> None:
+    for metric, n in itertools.product(ONE_STRATUM, range(1, 4)):
         worst: dict[tuple[int, int], float] = {}
         for cells, value in cell_sums(metric, n, may_be_empty).local.items():
             (groups,) = strata(metric, cells)
@@ -276,19 +273,19 @@ def labels_of(cells: Cells) -> tuple[int, int]:
     return cells[0] + cells[1], cells[2] + cells[3]
 
 
-@pytest.mark.few(7)
 @pytest.mark.parametrize(
-    "n", [*range(1, 8), pytest.param(8, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("metric", BOUNDED)
-def test_groups_of_at_least_g_move_a_metric_as_far_as_the_laws_say(metric: str, n: int) -> None:
-    for least in range(1, n // 2 + 2):
-        compared = compare_from(metric, cell_sums(metric, n, False), least)
-        assert compared if n >= 2 * least else not compared
+    ("metric", "most"),
+    [*((metric, 5) for metric in ("abs_sp", "eodds_sum")),
+     *(pytest.param(metric, 9, marks=pytest.mark.slow) for metric in BOUNDED)],
+)  # fmt: skip
+def test_groups_of_at_least_g_move_a_metric_as_far_as_the_laws_say(metric: str, most: int) -> None:
+    for n in range(1, most + 1):
+        for least in range(1, n // 2 + 2):
+            compared = compare_from(metric, cell_sums(metric, n, False), least)
+            assert compared if n >= 2 * least else not compared
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_sum"])
+@pytest.mark.parametrize("metric", ["abs_sp", "eodds_sum"])
 def test_a_sensitivity_for_larger_groups_than_there_are_is_caught(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # The broken twin: at g + 1 instead of g.
     sound = sensitivities
@@ -302,29 +299,31 @@ def test_a_sensitivity_for_larger_groups_than_there_are_is_caught(metric: str, m
     monkeypatch.setitem(globals(), "sensitivities", of_larger)
     for least in (1, 2):
         with pytest.raises(AssertionError):
-            compare_from(metric, cell_sums(metric, 7, False), least)
+            compare_from(metric, cell_sums(metric, 6, False), least)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("beta", [0.0, 0.01, 0.3])
-@pytest.mark.parametrize(("metric", "scores"), [("sp", True), ("abs_sp", True), ("abs_sp", False), ("ppv", False)])
-def test_smooth_sensitivity_of_groups_of_at_least_g_is_its_definition_and_smooth(
-    metric: str, scores: bool, beta: float
-) -> None:
-    for n in (5, 12, 31, 40):
-        for least in range(1, n // 2 + 1):
-            how: dict[str, Any] = {"scores": scores, "minimum_group": least}
-            counts = [(n0, n - n0) for n0 in range(least, n - least + 1)]
-            local = np.array([local_sensitivity(metric, *c, **how) for c in counts])
-            smooth = np.array([smooth_sensitivity(metric, *c, beta, **how) for c in counts])
-            steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
-            np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
-            for one, two in ((smooth[1:], smooth[:-1]), (smooth[:-1], smooth[1:])):
-                assert (one <= math.exp(beta) * two * (1 + 1e-12)).all()
-            assert global_sensitivity(metric, n, **how) == local.max()
-            if scores:
-                closed = (1 / (least + 1) + 1 / (n - least)) * (1 if metric == "sp" else n / (n + 1))
-                assert local.max() == pytest.approx(closed if n > 2 * least else 0.0)
+def test_smooth_sensitivity_of_groups_of_at_least_g_is_its_definition_and_smooth() -> None:
+    for metric, scores, beta in (
+        ("sp", True, 0.3),
+        ("abs_sp", True, 0.01),
+        ("abs_sp", False, 0.3),
+        ("abs_sp", False, 0.01),
+        ("ppv", False, 0.0),
+    ):
+        for n in (5, 12, 31, 40):
+            for least in range(1, n // 2 + 1):
+                how: dict[str, Any] = {"scores": scores, "minimum_group": least}
+                counts = [(n0, n - n0) for n0 in range(least, n - least + 1)]
+                local = np.array([local_sensitivity(metric, *c, **how) for c in counts])
+                smooth = np.array([smooth_sensitivity(metric, *c, beta, **how) for c in counts])
+                steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
+                np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
+                for one, two in ((smooth[1:], smooth[:-1]), (smooth[:-1], smooth[1:])):
+                    assert (one <= math.exp(beta) * two * (1 + 1e-12)).all()
+                assert global_sensitivity(metric, n, **how) == local.max()
+                if scores:
+                    closed = (1 / (least + 1) + 1 / (n - least)) * (1 if metric == "sp" else n / (n + 1))
+                    assert local.max() == pytest.approx(closed if n > 2 * least else 0.0)
 
 
 def test_groups_of_at_least_g_are_a_whole_number_and_not_empty() -> None:
@@ -363,9 +362,8 @@ def largest_rise(ends: list[Array], starts: list[list[Array]]) -> float:
     return max(rises)
 
 
-@pytest.mark.few(5)
 @pytest.mark.parametrize("metric", TWO_STRATA)
-@pytest.mark.parametrize("cells", [(1, 1, 1, 2), (1, 2, 2, 1), (2, 2, 1, 1), (1, 4, 2, 2), (3, 1, 1, 3), (2, 3, 3, 2)])
+@pytest.mark.parametrize("cells", [(1, 2, 2, 1), (1, 4, 2, 2)])
 def test_equalized_odds_with_scores_is_the_worst_case(metric: str, cells: Cells) -> None:
     worst = 0.0
     for label, leaving in itertools.product((0, 1), repeat=2):
@@ -428,37 +426,36 @@ def test_accuracy_takes_the_values_of_a_prediction() -> None:
 # --- smoothness
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("beta", [0.0, 1e-4, 0.01, 0.1, 1.0, 5.0])
-@pytest.mark.parametrize("may_be_empty", [False, True])
-@pytest.mark.parametrize(
-    ("metric", "scores"), [("sp", True), ("abs_sp", True), ("abs_sp", False), ("ppv", False), ("oad", False)]
-)
-def test_smooth_sensitivity_is_its_definition_and_smooth(
-    metric: str, scores: bool, may_be_empty: bool, beta: float
-) -> None:
-    first = 0 if may_be_empty else 1
-    for n in range(2, 61):
-        counts = [(n0, n - n0) for n0 in range(first, n + 1 - first)]
-        local = np.array([local_sensitivity(metric, *c, scores=scores, may_be_empty=may_be_empty) for c in counts])
-        smooth = np.array(
-            [smooth_sensitivity(metric, *c, beta, scores=scores, may_be_empty=may_be_empty) for c in counts]
-        )
-        steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
-        np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
-        assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
-        assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
-        overall = global_sensitivity(metric, n, scores=scores, may_be_empty=may_be_empty)
-        assert overall == local.max()
-        assert smooth_sensitivity(metric, *counts[-1], 0.0, scores=scores, may_be_empty=may_be_empty) == overall
+def test_smooth_sensitivity_is_its_definition_and_smooth() -> None:
+    for beta in (0.0, 0.01, 1.0):
+        for may_be_empty in (False, True):
+            for metric, scores in (("sp", True), ("abs_sp", True), ("abs_sp", False), ("ppv", False)):
+                first = 0 if may_be_empty else 1
+                for n in (*range(2, 8), 12, 31, 60):
+                    counts = [(n0, n - n0) for n0 in range(first, n + 1 - first)]
+                    local = np.array(
+                        [local_sensitivity(metric, *c, scores=scores, may_be_empty=may_be_empty) for c in counts]
+                    )
+                    smooth = np.array(
+                        [smooth_sensitivity(metric, *c, beta, scores=scores, may_be_empty=may_be_empty) for c in counts]
+                    )
+                    steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
+                    np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
+                    assert (smooth[1:] <= math.exp(beta) * smooth[:-1] * (1 + 1e-12)).all()
+                    assert (smooth[:-1] <= math.exp(beta) * smooth[1:] * (1 + 1e-12)).all()
+                    overall = global_sensitivity(metric, n, scores=scores, may_be_empty=may_be_empty)
+                    assert overall == local.max()
+                    assert (
+                        smooth_sensitivity(metric, *counts[-1], 0.0, scores=scores, may_be_empty=may_be_empty)
+                        == overall
+                    )
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize("scores", [True, False])
 @pytest.mark.parametrize("metric", [*TWO_STRATA, "ppv"])
 def test_metrics_of_all_four_counts_are_smooth(metric: str, scores: bool) -> None:
     rng = np.random.default_rng(3)
-    for _ in range(1000):
+    for _ in range(100):
         cells = rng.integers(1, 16, 4)
         label, leaving = rng.integers(2, size=2)
         other = cells.copy()
@@ -475,7 +472,7 @@ def test_metrics_of_all_four_counts_are_smooth(metric: str, scores: bool) -> Non
             assert abs(math.log(one / two)) <= beta * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("n", [999, 1000, 1001])
+@pytest.mark.parametrize("n", [1000, 1001])
 def test_the_search_for_the_smooth_value_misses_nothing_among_a_thousand(n: int) -> None:
     local = np.array([local_sensitivity("abs_sp", n0, n - n0, scores=False) for n0 in range(1, n)])
     for beta in (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 1.0):
@@ -488,7 +485,7 @@ def test_the_search_for_the_smooth_value_misses_nothing_among_a_thousand(n: int)
 
 
 def test_binary_predictions_move_an_absolute_gap_less_than_scores() -> None:
-    for n in range(3, 200):
+    for n in (*range(3, 30), 60, 101):
         for leaving in range(2, n):
             binary, scores = (flip_sensitivity("abs_sp", n, leaving, scores=kind) for kind in (False, True))
             assert binary <= scores * (1 + 1e-12)
@@ -498,11 +495,10 @@ def test_binary_predictions_move_an_absolute_gap_less_than_scores() -> None:
                 assert binary == pytest.approx(scores, rel=1e-12)
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("n", range(4, 60))
-def test_the_closed_form_of_the_binary_global_sensitivity(n: int) -> None:
-    expected = n / (2 * (n - 1)) if n % 2 == 0 else 1 / 2 + 1 / (n - 1) - 1 / (2 * (n - 2))
-    assert global_sensitivity("abs_sp", n, scores=False) == pytest.approx(expected)
+def test_the_closed_form_of_the_binary_global_sensitivity() -> None:
+    for n in range(4, 60):
+        expected = n / (2 * (n - 1)) if n % 2 == 0 else 1 / 2 + 1 / (n - 1) - 1 / (2 * (n - 2))
+        assert global_sensitivity("abs_sp", n, scores=False) == pytest.approx(expected)
 
 
 def test_three_people_with_binary_predictions() -> None:
@@ -514,7 +510,7 @@ def test_a_binary_absolute_gap_may_move_further_when_the_groups_are_more_even() 
     assert flip_sensitivity("abs_sp", 11, 6, scores=False) > flip_sensitivity("abs_sp", 11, 5, scores=False)
 
 
-@pytest.mark.parametrize(("cells", "expected"), [((0, 3, 2, 0), 0.5), ((3, 0, 0, 2), 0.5), ((0, 0, 3, 2), 0.0)])
+@pytest.mark.parametrize(("cells", "expected"), [((0, 3, 2, 0), 0.5), ((0, 0, 3, 2), 0.0)])
 def test_predictive_parity_where_the_labels_say_who_is_in_which_group(cells: Cells, expected: float) -> None:
     law = sensitivities("ppv", Counts(*cells), 0.3, scores=False)
     assert law.local == expected
@@ -522,19 +518,7 @@ def test_predictive_parity_where_the_labels_say_who_is_in_which_group(cells: Cel
     assert law.smooth == pytest.approx(math.exp(-0.3) if expected else 0.0)
 
 
-def test_an_undefined_precision_of_zero_would_double_the_change() -> None:
-    def precision(people: list[tuple[int, int]]) -> float:
-        """Of (y, h), 0 where nobody has h = 1."""
-        labels = [y for y, h in people if h]
-        return sum(labels) / len(labels) if labels else 0.0
-
-    hit, rest = (1, 1), (0, 0)
-    before = precision([hit, rest]) - precision([rest])
-    after = precision([rest]) - precision([rest, hit])
-    assert (before, after) == (1, -1)
-
-
-@pytest.mark.parametrize("counts", [(1, 1), (10, 90), Counts(1, 2, 3, 4)])
+@pytest.mark.parametrize("counts", [(10, 90), Counts(1, 2, 3, 4)])
 def test_disparate_impact_is_not_bounded(counts: Counts | tuple[int, int]) -> None:
     law = sensitivities("di", counts, 0.1)
     assert (law.local, law.overall, law.smooth) == (math.inf,) * 3
@@ -562,13 +546,13 @@ def test_one_stratum_s_counts_are_refused_where_there_are_two(metric: str) -> No
             call()
 
 
-@pytest.mark.parametrize("cells", [(-1, 1, 1, 1), (1, 1, 1, 0.5), (1, math.nan, 1, 1)])
-def test_counts_that_are_none_are_refused(cells: Cells) -> None:
-    with pytest.raises(ValueError, match="each count"):
-        Counts(*cells)
+def test_counts_that_are_none_are_refused() -> None:
+    for cells in ((-1, 1, 1, 1), (1, 1, 1, 0.5), (1, math.nan, 1, 1)):
+        with pytest.raises(ValueError, match="each count"):
+            Counts(*cells)
 
 
-@pytest.mark.parametrize("beta", [-0.1, math.nan, math.inf])
-def test_a_beta_out_of_range_is_refused(beta: float) -> None:
-    with pytest.raises(ValueError, match="beta"):
-        sensitivities("sp", (3, 4), beta)
+def test_a_beta_out_of_range_is_refused() -> None:
+    for beta in (-0.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="beta"):
+            sensitivities("sp", (3, 4), beta)

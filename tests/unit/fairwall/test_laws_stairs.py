@@ -22,6 +22,8 @@ FALSE_ALARM = 1e-7
 LAWS = [
     CubeNoise(1 / epsilon, sides, epsilon) for sides in range(1, STAIRS + 1) for epsilon in (1.0, 2.0, 3.0, 5.0, 20.0)
 ]
+SOME = LAWS[::4]
+"""Of each number of sides, and of nearly each epsilon."""
 
 
 def costs(sides: int, epsilon: float, apart: int, sizes: NDArray[np.int_], weights: NDArray[np.float64]) -> float:
@@ -41,60 +43,56 @@ def costs(sides: int, epsilon: float, apart: int, sizes: NDArray[np.int_], weigh
     return max(float(np.abs(here - log(z - np.array(move))).max()) for move in moves) / epsilon
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("epsilon", [0.7, 3.0])
-@pytest.mark.parametrize(("sides", "apart"), [(1, 5), (2, 4), (3, 2)])
-def test_neighbours_cost_epsilon_and_no_more(sides: int, apart: int, epsilon: float) -> None:
-    k = np.arange(60)
-    for least in range(1, apart + 1):
-        sizes = least + k * apart
-        weights = np.exp(-epsilon * k) * (2.0 * sizes + 1) ** sides
-        assert costs(sides, epsilon, apart, sizes, weights) == pytest.approx(1, rel=1e-9)
-        # The broken twins: sizes nearer to each other, and a proportion that forgets one side of the cube.
-        near = least + k * (apart - 1)
-        assert costs(sides, epsilon, apart, near, np.exp(-epsilon * k) * (2.0 * near + 1) ** sides) > 1.5
-        assert costs(sides, epsilon, apart, sizes, np.exp(-epsilon * k) * (2.0 * sizes + 1) ** (sides - 1)) > 1.05
+def test_neighbours_cost_epsilon_and_no_more() -> None:
+    for sides, apart, epsilon in ((1, 5, 3.0), (2, 3, 0.7), (3, 2, 3.0)):
+        k = np.arange(60)
+        for least in range(1, apart + 1):
+            sizes = least + k * apart
+            weights = np.exp(-epsilon * k) * (2.0 * sizes + 1) ** sides
+            assert costs(sides, epsilon, apart, sizes, weights) == pytest.approx(1, rel=1e-9)
+            # The broken twins: sizes nearer to each other, and a proportion that forgets one side of the cube.
+            near = least + k * (apart - 1)
+            assert costs(sides, epsilon, apart, near, np.exp(-epsilon * k) * (2.0 * near + 1) ** sides) > 1.5
+            assert costs(sides, epsilon, apart, sizes, np.exp(-epsilon * k) * (2.0 * sizes + 1) ** (sides - 1)) > 1.05
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize("law", LAWS)
-def test_the_law_of_a_coordinate_is_a_density_with_its_variance_and_reach(law: CubeNoise) -> None:
-    # A density that falls in steps: a fine grid's middles.
-    x = (np.arange(400_000) + 0.5) * 4e-5 * law.scale * (law.sides + 1)
-    density = np.exp(law.log_density(x)) * 2 * 4e-5 * law.scale * (law.sides + 1)
-    assert density.sum() == pytest.approx(1, abs=1e-4)
-    assert float(density @ x**2) == pytest.approx(law.variance(), rel=2e-3)
-    for level in (0.5, 0.95, 0.999):
-        assert density[x <= law.reach(level)].sum() == pytest.approx(level, abs=1e-4)
-        assert law.distribution(np.array([law.reach(level), -law.reach(level)])) == pytest.approx(
-            [(1 + level) / 2, (1 - level) / 2], abs=1e-12
-        )
-    assert law.median_abs() == law.reach(0.5)
-    assert (np.diff(law.log_density(np.linspace(0, 90 * law.scale, 9001))) <= 0).all()
-    assert np.isfinite(law.log_density([1e3])).all()
+def test_the_law_of_a_coordinate_is_a_density_with_its_variance_and_reach() -> None:
+    for law in SOME:
+        # A density that falls in steps: a fine grid's middles.
+        x = (np.arange(400_000) + 0.5) * 4e-5 * law.scale * (law.sides + 1)
+        density = np.exp(law.log_density(x)) * 2 * 4e-5 * law.scale * (law.sides + 1)
+        assert density.sum() == pytest.approx(1, abs=1e-4)
+        assert float(density @ x**2) == pytest.approx(law.variance(), rel=2e-3)
+        for level in (0.5, 0.95, 0.999):
+            assert density[x <= law.reach(level)].sum() == pytest.approx(level, abs=1e-4)
+            assert law.distribution(np.array([law.reach(level), -law.reach(level)])) == pytest.approx(
+                [(1 + level) / 2, (1 - level) / 2], abs=1e-12
+            )
+        assert law.median_abs() == law.reach(0.5)
+        assert (np.diff(law.log_density(np.linspace(0, 90 * law.scale, 9001))) <= 0).all()
+        assert np.isfinite(law.log_density([1e3])).all()
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_it_is_the_law_of_a_fine_grid(law: CubeNoise) -> None:
-    apart = 2**20
-    sizes = round(law.gamma * apart) + np.arange(60) * apart
-    weights = np.exp(-law.stair * np.arange(60)) * (2.0 * sizes + 1) ** law.sides
-    found, chances = law.sizes(np.empty(0))
-    kept = min(60, found.size)
-    assert (sizes / apart)[:kept] == pytest.approx(found[:kept], rel=1e-12)
-    assert (weights / weights.sum())[:kept] == pytest.approx(chances[:kept], rel=1e-4)
+def test_it_is_the_law_of_a_fine_grid() -> None:
+    for law in SOME:
+        apart = 2**20
+        sizes = round(law.gamma * apart) + np.arange(60) * apart
+        weights = np.exp(-law.stair * np.arange(60)) * (2.0 * sizes + 1) ** law.sides
+        found, chances = law.sizes(np.empty(0))
+        kept = min(60, found.size)
+        assert (sizes / apart)[:kept] == pytest.approx(found[:kept], rel=1e-12)
+        assert (weights / weights.sum())[:kept] == pytest.approx(chances[:kept], rel=1e-4)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_samples_have_the_law(law: CubeNoise) -> None:
-    drawn = np.abs(law.sample(np.random.default_rng(3), 20_000))
-    for level in (0.05, 0.25, 0.5, 0.75, 0.95, 0.99):
-        hits = int((drawn <= law.reach(level)).sum())
-        assert scipy.stats.binomtest(hits, 20_000, level).pvalue > FALSE_ALARM
+def test_samples_have_the_law() -> None:
+    for law in SOME:
+        drawn = np.abs(law.sample(np.random.default_rng(3), 20_000))
+        for level in (0.05, 0.25, 0.5, 0.75, 0.95, 0.99):
+            hits = int((drawn <= law.reach(level)).sum())
+            assert scipy.stats.binomtest(hits, 20_000, level).pvalue > FALSE_ALARM
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", [CubeNoise(0.5, 2, 2.0), CubeNoise(1 / 3, 3, 3.0)])
 def test_the_coordinates_of_a_draw_are_made_uniform_numbers(law: CubeNoise) -> None:
     generator, draws = np.random.default_rng(6), 3000
     noise = law.draw_sizes(generator, (draws, 1)) * generator.uniform(-1, 1, (draws, law.sides))
@@ -146,7 +144,7 @@ def test_gamma_is_the_best_and_a_function_of_what_is_public() -> None:
             CubeNoise(1.0, 1, wrong)
 
 
-@pytest.mark.parametrize("law", [CubeNoise(2.0, 1, 2.0), CubeNoise(1.0, 2, 3.0), CubeNoise(0.5, 3, 5.0)])
-def test_what_one_row_gives_away_is_what_its_density_says(law: CubeNoise) -> None:
-    for n, n0 in ((40, 5), (200, 60)):
-        assert of_cube(law, n, n0, 1) == pytest.approx(told_apart([look_at_rows(law, n, n0, 1)]), abs=0.01)
+def test_what_one_row_gives_away_is_what_its_density_says() -> None:
+    for law in (CubeNoise(2.0, 1, 2.0), CubeNoise(1.0, 2, 3.0), CubeNoise(0.5, 3, 5.0)):
+        for n, n0 in ((40, 5), (200, 60)):
+            assert of_cube(law, n, n0, 1) == pytest.approx(told_apart([look_at_rows(law, n, n0, 1)]), abs=0.01)

@@ -12,14 +12,14 @@ from fairwall.learning.design import design, one_hot
 CODES = np.array([[0, 2, 1], [1, 0, 0]])
 
 
-@pytest.mark.parametrize("places", [(), (0,), (1,), (2,), (0, 2), (0, 1, 2)])
-def test_clean_encodings_stand_where_the_columns_would(places: tuple[int, ...]) -> None:
-    whole = design(CODES, (2, 3, 2), {})
-    assert whole.tolist() == [[1, 0, 0, 0, 1, 0, 1], [0, 1, 1, 0, 0, 1, 0]]
-    sizes = (2, 3, 2)
-    clear = [place for place in range(3) if place not in places]
-    encodings = {place: one_hot(CODES[:, place], sizes[place]) for place in reversed(places)}
-    assert np.array_equal(design(CODES[:, clear], [sizes[place] for place in clear], encodings), whole)
+def test_clean_encodings_stand_where_the_columns_would() -> None:
+    for places in ((), (0,), (1,), (2,), (0, 2), (0, 1, 2)):
+        whole = design(CODES, (2, 3, 2), {})
+        assert whole.tolist() == [[1, 0, 0, 0, 1, 0, 1], [0, 1, 1, 0, 0, 1, 0]]
+        sizes = (2, 3, 2)
+        clear = [place for place in range(3) if place not in places]
+        encodings = {place: one_hot(CODES[:, place], sizes[place]) for place in reversed(places)}
+        assert np.array_equal(design(CODES[:, clear], [sizes[place] for place in clear], encodings), whole)
 
 
 def test_a_sanitised_encoding_is_taken_as_it_comes() -> None:

@@ -27,8 +27,7 @@ def people(seed: int) -> Split:
     return Split(features, labels, group[None])
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("tau", [0.0, 0.02, 0.05, 0.1, 1.0])
+@pytest.mark.parametrize("tau", [0.0, 0.05])
 def test_a_model_is_tuned_where_needed_and_released_where_that_helped(tau: float) -> None:
     split, held_out = people(0), people(1)
     base = none.train(Task(split, BITS, SEEDS, SETTINGS))

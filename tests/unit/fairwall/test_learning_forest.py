@@ -63,7 +63,7 @@ def forests(draw: st.DrawFn) -> Nodes:
 
 
 @given(nodes=forests(), seed=st.integers(0, 99))
-@settings(max_examples=100)
+@settings(max_examples=30)
 def test_a_forest_is_evaluated_as_by_hand_and_travels_unchanged(nodes: Nodes, seed: int) -> None:
     features = np.random.default_rng(seed).integers(-3, 4, (40, 3))
     forest = from_array(nodes, 3)
@@ -121,20 +121,12 @@ HOSTILE: dict[str, tuple[Callable[[], NDArray[np.generic]], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_no_forest_is_refused_in_one_line(name: str) -> None:
-    build, reason = HOSTILE[name]
-    with pytest.raises(ValueError, match=reason) as refused:
-        from_array(build(), 1)
-    assert str(refused.value).isprintable()
-
-
 def refuses(check: Callable[..., Forest], name: str) -> bool:
     build, reason = HOSTILE[name]
     try:
         check(build(), 1)
     except ValueError as refused:
-        return re.search(reason, str(refused)) is not None
+        return re.search(reason, str(refused)) is not None and str(refused).isprintable()
     except (IndexError, OverflowError, RuntimeWarning):
         pass
     return False
@@ -152,14 +144,14 @@ def twins() -> Iterator[Callable[..., Forest]]:
         yield names["from_array"]
 
 
-def test_every_refusal_is_needed() -> None:
-    assert all(refuses(from_array, name) for name in HOSTILE)
+def test_what_is_no_forest_is_refused_in_one_line_and_every_refusal_is_needed() -> None:
+    assert [name for name in HOSTILE if not refuses(from_array, name)] == []
     for number, twin in enumerate(twins()):
         assert not all(refuses(twin, name) for name in HOSTILE), f"without refusal {number} the same is refused"
 
 
 @given(st.lists(st.tuples(*[st.integers(-2, 6) for _ in range(3)]), min_size=1, max_size=6))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_whatever_is_accepted_is_evaluated_to_the_end(links: list[tuple[int, int, int]]) -> None:
     nodes = np.array([[feature, 1.0, left, right] for feature, left, right in links], dtype=np.float64)
     try:
@@ -185,7 +177,6 @@ def random_tables() -> list[tuple[str, NDArray[np.generic]]]:
     ]
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "features"), random_tables(), ids=[name for name, _ in random_tables()])
 def test_a_forest_says_what_lightgbm_says(name: str, features: NDArray[np.generic]) -> None:
     lightgbm = pytest.importorskip("lightgbm")
@@ -193,7 +184,7 @@ def test_a_forest_says_what_lightgbm_says(name: str, features: NDArray[np.generi
 
     draws = np.random.default_rng(9)
     labels = (features[:, 0] * draws.normal(1, 1, len(features)) + features[:, 1] > features[:, 2]).astype(np.uint8)
-    model = lightgbm.LGBMClassifier(n_estimators=60, learning_rate=0.3, n_jobs=1, verbose=-1)
+    model = lightgbm.LGBMClassifier(n_estimators=12, learning_rate=0.3, n_jobs=1, verbose=-1)
     model.fit(features[:2000], labels[:2000])
     forest = forest_of(model.booster_.model_to_string(), features.shape[1])
     # Thresholds themselves are asked about, too.

@@ -68,9 +68,7 @@ def test_without_pytorch_one_line_says_what_to_install() -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("chunk", [2, 3, 16])
-@pytest.mark.parametrize("d", [13, 16])
+@pytest.mark.parametrize(("chunk", "d"), [(2, 13), pytest.param(16, 16, marks=pytest.mark.check)])
 def test_a_model_is_the_same_bits_alone_and_in_any_company(
     torch: object, monkeypatch: pytest.MonkeyPatch, chunk: int, d: int
 ) -> None:
@@ -109,10 +107,10 @@ def test_other_seeds_and_other_rows_are_other_models(torch: object) -> None:
 def twin(
     torch: Any, features: Any, start: Ensemble, steps: int, rate: float, slopes: Callable[[Any, Any], Any]
 ) -> list[NDArray[np.float32]]:
-    """Train one model on all rows at once, its gradients by autograd."""
+    """Train one model on all rows at once with Adam, its gradients by autograd."""
     tensors = [torch.tensor(a[0], requires_grad=True) for a in (*start.weights, *start.biases)]
     depth = len(start.weights)
-    adam = torch.optim.Adam(tensors, lr=rate)
+    means, squares = ([torch.zeros_like(tensor) for tensor in tensors] for _ in range(2))
 
     def logits(rows: Any) -> Any:
         for layer in range(depth):
@@ -120,10 +118,12 @@ def twin(
             rows = rows.relu() if layer < depth - 1 else rows
         return rows[:, 0]
 
-    for _ in range(steps):
-        for tensor, slope in zip(tensors, slopes(logits, tensors), strict=True):
-            tensor.grad = slope
-        adam.step()
+    for step in range(1, steps + 1):
+        for tensor, slope, mean, square in zip(tensors, slopes(logits, tensors), means, squares, strict=True):
+            mean.mul_(0.9).add_(slope, alpha=0.1)
+            square.mul_(0.999).add_(slope**2, alpha=0.001)
+            with torch.no_grad():
+                tensor -= rate * mean / (1 - 0.9**step) / ((square / (1 - 0.999**step)).sqrt() + 1e-8)
     return [tensor.detach().numpy() for tensor in tensors]
 
 
@@ -133,12 +133,11 @@ def close(made: Ensemble, expected: list[NDArray[np.float32]]) -> bool:
     return all(np.allclose(a[0], b, atol=2e-4) for a, b in pairs)
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("weights", [None, (0.8, 0.2)])
 def test_training_with_a_penalty_is_training_by_autograd(torch: Any, weights: tuple[float, float] | None) -> None:
     features, labels, group = people(120)
     other = np.random.default_rng(5).integers(0, 2, 120).astype(np.uint8)
-    recipe = Recipe((7, 5), 25, 120, 3e-3)
+    recipe = Recipe((7, 5), 10, 120, 3e-3)
     start = fresh(13, recipe.layers, [np.random.default_rng(9)])
     penalty = EqualizedOdds(1.5, np.stack([group, other]), weights)
     made = train(features, labels, [np.arange(120)], [0], recipe, start=start, penalty=penalty)
@@ -157,19 +156,18 @@ def test_training_with_a_penalty_is_training_by_autograd(torch: Any, weights: tu
             loss = loss + 1.5 * term
         return torch.autograd.grad(loss, tensors)
 
-    assert close(made, twin(torch, x, start, 25, 3e-3, slopes))
+    assert close(made, twin(torch, x, start, 10, 3e-3, slopes))
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("strength", [0.0, 3.0])
+@pytest.mark.parametrize("strength", [3.0, pytest.param(0.0, marks=pytest.mark.check)])
 def test_private_training_clips_every_row_as_one_gradient_at_a_time_does(torch: Any, strength: float) -> None:
     """A row's gradient is that of its loss and of its part in the penalty, clipped together."""
     features, labels, group = people(60)
-    recipe = Recipe((7, 5), 20, 60, 3e-3)
+    recipe = Recipe((7, 5), 6, 60, 3e-3)
     start = fresh(13, recipe.layers, [np.random.default_rng(9)])
     weights = strength * (group - 0.4)
-    penalty = WeightedRows(lambda *_: weights[None], 20) if strength else None
-    plan, private = [Poisson(np.arange(60), 1.0, 20)], [Private(1e-9, 1.0)]
+    penalty = WeightedRows(lambda *_: weights[None], 6) if strength else None
+    plan, private = [Poisson(np.arange(60), 1.0, 6)], [Private(1e-9, 1.0)]
     made = train(features, labels, plan, [0], recipe, start=start, penalty=penalty, private=private)
     x, y = torch.tensor(features, dtype=torch.float32), torch.tensor(labels, dtype=torch.float32)
     clipped = []
@@ -186,7 +184,7 @@ def test_private_training_clips_every_row_as_one_gradient_at_a_time_does(torch: 
             total = [a + b * min(1.0, 1.0 / float(norm)) for a, b in zip(total, own, strict=True)]
         return [part / 60 for part in total]
 
-    assert close(made, twin(torch, x, start, 20, 3e-3, slopes))
+    assert close(made, twin(torch, x, start, 6, 3e-3, slopes))
     assert 0.05 < np.mean(clipped) < 0.95
 
 
@@ -254,7 +252,7 @@ def test_adaptive_clipping_splits_what_is_spent_and_follows_the_gradients(torch:
     assert float(steps._clip[1, 0]) > 1e-4 * np.exp(2)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_the_noise_multiplier_spends_what_is_asked_and_no_more() -> None:
     import dp_accounting
     from dp_accounting import pld
@@ -273,26 +271,20 @@ def test_the_noise_multiplier_spends_what_is_asked_and_no_more() -> None:
     assert noise_multiplier(3.0, 1e-5, 63.5 / 1024, 50) == noise
 
 
-@pytest.mark.parametrize(
-    ("noise", "delta", "rate", "steps", "beside", "low", "high"),
-    [
+def test_what_is_spent_agrees_with_another_accountant() -> None:
+    """Between the bounds of the PRV accountant of Opacus 1.6.0, with an error in epsilon of 1e-3 that it admits."""
+    for noise, delta, rate, steps, beside, low, high in (
         (38.9, 1e-5, 1 / 8, 100, 0.0, 0.09807, 0.10010),
-        (2.0, 1e-5, 1 / 16, 50, 0.0, 0.99453, 0.99669),
         (1.5, 1e-5, 1 / 16, 200, 0.0, 2.99997, 3.00236),
         (46.0, 1e-5, 1 / 8, 100, 0.015, 0.09422, 0.09624),
-    ],
-)
-def test_what_is_spent_agrees_with_another_accountant(
-    noise: float, delta: float, rate: float, steps: int, beside: float, low: float, high: float
-) -> None:
-    """Between the bounds of the PRV accountant of Opacus 1.6.0, with an error in epsilon of 1e-3 that it admits."""
-    assert low < epsilon_spent(noise, delta, rate, steps, beside) < high
+    ):
+        assert low < epsilon_spent(noise, delta, rate, steps, beside) < high
 
 
 def test_training_learns_and_the_penalty_closes_the_gap(torch: object) -> None:
     features, labels, group = people(3000)
     cells = 2 * labels + group
-    recipe = Recipe((16, 8), 200, 128, 5e-3)
+    recipe = Recipe((8,), 120, 128, 1e-2)
     plan = stratified(np.arange(2000), 128, cells[:2000])
     plain, fair = (
         train(features, labels, [plan] * 3, range(3), recipe, penalty=penalty).scores(features[2000:]) >= 0.5

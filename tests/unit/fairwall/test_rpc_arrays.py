@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
@@ -69,6 +69,7 @@ def same(received: NDArray[Any], sent: NDArray[Any]) -> bool:
     )
 
 
+@settings(max_examples=40)
 @given(arrays())
 def test_an_array_comes_out_of_a_message_as_it_went_in(array: NDArray[Any]) -> None:
     travelled = Array.FromString(to_message(array).SerializeToString())
@@ -77,6 +78,7 @@ def test_an_array_comes_out_of_a_message_as_it_went_in(array: NDArray[Any]) -> N
     assert not received.flags.writeable
 
 
+@settings(max_examples=40)
 @given(arrays())
 def test_an_array_comes_out_of_chunks_as_it_went_in(array: NDArray[Any]) -> None:
     received = arrive(header_of(array), list(chunks_of(array)))
@@ -84,6 +86,7 @@ def test_an_array_comes_out_of_chunks_as_it_went_in(array: NDArray[Any]) -> None
     assert not received.flags.writeable
 
 
+@settings(max_examples=40)
 @given(arrays(), st.data())
 def test_it_does_not_matter_where_chunks_are_cut(array: NDArray[Any], data: st.DataObject) -> None:
     whole = b"".join(chunks_of(array))
@@ -92,6 +95,7 @@ def test_it_does_not_matter_where_chunks_are_cut(array: NDArray[Any], data: st.D
     assert same(arrive(header_of(array), pieces), array)
 
 
+@settings(max_examples=40)
 @given(arrays(), st.data())
 def test_a_byte_too_few_or_too_many_is_refused(array: NDArray[Any], data: st.DataObject) -> None:
     message = to_message(array)
@@ -132,51 +136,40 @@ def test_the_bytes_are_little_endian_in_c_order() -> None:
     assert message.data == bytes.fromhex("0000803f 00000040 00004040 00008040")
 
 
-@pytest.mark.parametrize(
-    ("size", "chunks"),
-    [
+def test_chunks_are_full_but_for_the_last() -> None:
+    for size, chunks in (
         (0, []),
         (1, [1]),
-        (CHUNK_BYTES - 1, [CHUNK_BYTES - 1]),
         (CHUNK_BYTES, [CHUNK_BYTES]),
-        (CHUNK_BYTES + 1, [CHUNK_BYTES, 1]),
-        (3 * CHUNK_BYTES, [CHUNK_BYTES] * 3),
-    ],
-)
-def test_chunks_are_full_but_for_the_last(size: int, chunks: list[int]) -> None:
-    array = (np.arange(size) % 251).astype(np.uint8)
-    cut = list(chunks_of(array))
-    assert [len(chunk) for chunk in cut] == chunks
-    assert b"".join(cut) == array.tobytes()
+        (2 * CHUNK_BYTES + 1, [CHUNK_BYTES] * 2 + [1]),
+    ):
+        array = (np.arange(size) % 251).astype(np.uint8)
+        cut = list(chunks_of(array))
+        assert [len(chunk) for chunk in cut] == chunks
+        assert b"".join(cut) == array.tobytes()
 
 
-@pytest.mark.parametrize("kind", ["i8", "i1", "u2", "f2", "c16", "O", "U3", "M8[s]"])
-def test_an_array_of_another_type_does_not_travel(kind: str) -> None:
-    with pytest.raises(ArrayError, match="no array of type"):
-        header_of(np.zeros(2, kind))
-
-
-def test_an_array_of_3_axes_does_not_travel() -> None:
+def test_an_array_of_another_type_or_of_3_axes_does_not_travel() -> None:
+    for kind in ("i8", "i1", "u2", "f2", "c16", "O", "U3", "M8[s]"):
+        with pytest.raises(ArrayError, match="no array of type"):
+            header_of(np.zeros(2, kind))
     with pytest.raises(ArrayError, match="3 axes"):
         to_message(np.zeros((1, 1, 1)))
 
 
-@pytest.mark.parametrize(
-    ("header", "why"),
-    [
+def test_a_header_of_no_such_array_is_refused_before_any_byte() -> None:
+    for header, why in (
         (ArrayHeader(shape=(1,)), "element type"),
         (ArrayHeader(element_type=99, shape=(1,)), "element type"),  # type: ignore[arg-type]
         (ArrayHeader(element_type=ELEMENT_TYPE_UINT8, shape=(1, 1, 1)), "axes"),
         (ArrayHeader(element_type=ELEMENT_TYPE_UINT8, shape=((1 << 32) + 1,)), "larger"),
         (ArrayHeader(element_type=ELEMENT_TYPE_FLOAT64, shape=(2**64 - 1, 2**64 - 1)), "larger"),
-    ],
-)
-def test_a_header_of_no_such_array_is_refused_before_any_byte(header: ArrayHeader, why: str) -> None:
-    with pytest.raises(ArrayError, match=why):
-        ArrivingArray(header)
+    ):
+        with pytest.raises(ArrayError, match=why):
+            ArrivingArray(header)
 
 
-@pytest.mark.parametrize("shape", [(0, 2**63), (2**64 - 1, 0), (0, 2**62)])
+@pytest.mark.parametrize("shape", [(0, 2**63), (2**64 - 1, 0)])
 def test_an_axis_without_end_beside_an_empty_one_is_refused_like_any_other(shape: tuple[int, int]) -> None:
     with pytest.raises(ArrayError):
         arrive(ArrayHeader(element_type=ELEMENT_TYPE_FLOAT64, shape=shape), [])

@@ -18,7 +18,7 @@ import pytest
 
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
-from fairwall.rpc import server
+from fairwall.rpc import process, server
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.process import PartyConfig
 from sim.games.referee import Referee
@@ -68,38 +68,43 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("party", PARTIES)
+def refused(capsys: pytest.CaptureFixture[str], begin: Callable[[], object]) -> str:
+    """What a party says, in this process, on its way out because of a bad configuration."""
+    with pytest.raises(SystemExit) as ended:
+        begin()
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "PRIVATE KEY" not in said.err
+    return said.err.strip()
+
+
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_configuration_is_refused_in_one_line(
-    party: str, what: str, credentials: dict[str, Credentials], tmp_path: Path
+    what: str, credentials: dict[str, Credentials], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = config_of(credentials[party])
+    config = config_of(credentials["developer"])
     spoil, why = BAD[what]
     spoil(config)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
-    assert ends_with_one_line(party, path).endswith(f": {why}")
+    said = refused(capsys, lambda: process.start("developer", str(path)))
+    assert said == f"developer: configuration {path}: {why}"
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("text", ["", "{", "[1]", '"compliance"', "null", "\ufeff{}"])
-def test_what_is_no_json_object_is_refused(text: str, tmp_path: Path) -> None:
+def test_what_is_no_json_object_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.json"
-    path.write_text(text, encoding="utf-8")
-    assert ends_with_one_line("compliance", path).endswith(": not a JSON object")
-
-
-def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
-    assert "No such file" in ends_with_one_line("adversary", tmp_path / "none.json")
-    path = tmp_path / "config.json"
+    for text in ("", "{", "[1]", '"compliance"', "null", "\ufeff{}"):
+        path.write_text(text, encoding="utf-8")
+        assert refused(capsys, lambda: process.start("compliance", str(path))).endswith(": not a JSON object")
     path.write_bytes(b"\xff\xfe")
-    ends_with_one_line("adversary", path)
+    refused(capsys, lambda: process.start("compliance", str(path)))
+    assert "No such file" in refused(capsys, lambda: process.start("adversary", str(tmp_path / "none.json")))
 
 
 def test_a_bad_line_on_stdin_is_refused_too() -> None:
     assert ends_with_one_line("adversary", "-", "{}\n").endswith("is missing")
-    assert ends_with_one_line("adversary", "-", "").endswith("not a JSON object")
 
 
 UNUSABLE: dict[str, tuple[str, str]] = {
@@ -114,35 +119,48 @@ UNUSABLE: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("party", "value"),
-    [
-        *(pytest.param("compliance", value, marks=() if "use" in value else pytest.mark.check) for value in UNUSABLE),
-        *(pytest.param("developer", value, marks=pytest.mark.check) for value in UNUSABLE),
-        *(
-            pytest.param("adversary", value, marks=() if "another" in value else pytest.mark.check)
-            for value in UNUSABLE
-            if UNUSABLE[value][0] != "listen"
-        ),
-    ],
-)
-def test_credentials_or_an_address_that_cannot_be_used_are_named_in_one_line(
-    party: str, value: str, credentials: dict[str, Credentials], tmp_path: Path
-) -> None:
-    path, (key, why) = tmp_path / "config.json", UNUSABLE[value]
+@pytest.fixture
+def unusable(value: str, credentials: dict[str, Credentials]) -> Iterator[tuple[str, str]]:
+    """The key of a configuration that is changed, and to what."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         values = {"in use": f"127.0.0.1:{taken.getsockname()[1]}", "another's key": credentials["referee"].key}
-        changed = values.get(value, value)
-        path.write_text(json.dumps(config_of(credentials[party]) | {key: changed}))
-        if party == "adversary":  # which listens nowhere, and has said so by then
-            ended = subprocess.run(command(party, path), capture_output=True, text=True, timeout=60, check=False)
-            assert ended.returncode == 2
-            (said,) = [line for line in ended.stderr.splitlines() if line.startswith("adversary: configuration: ")]
-            assert "Traceback" not in ended.stderr
-        else:
-            said = ends_with_one_line(party, path)
-    assert f": {why}" in said
-    assert (key != "listen") or f"cannot listen on {changed}: " in said
+        yield UNUSABLE[value][0], values.get(value, value)
+
+
+@pytest.mark.parametrize("value", UNUSABLE)
+def test_credentials_or_an_address_that_cannot_be_used_are_named_in_one_line(
+    value: str, unusable: tuple[str, str], credentials: dict[str, Credentials], capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, changed = unusable
+    config = PartyConfig(**(config_of(credentials["developer"]) | {key: changed}))
+
+    def serve() -> None:
+        with process.playing(config):
+            server.serve(lambda _: None, config.credentials, config.listen)
+
+    said = refused(capsys, serve)
+    assert said.startswith("developer: configuration: ")
+    assert f": {UNUSABLE[value][1]}" in said
+    assert key != "listen" or f"cannot listen on {changed}: " in said
+
+
+@pytest.mark.parametrize(
+    ("party", "value"),
+    [("compliance", "in use"), pytest.param("adversary", "another's key", marks=pytest.mark.check)],
+)
+def test_so_they_are_by_a_process(
+    party: str, value: str, unusable: tuple[str, str], credentials: dict[str, Credentials], tmp_path: Path
+) -> None:
+    path, (key, changed) = tmp_path / "config.json", unusable
+    path.write_text(json.dumps(config_of(credentials[party]) | {key: changed}))
+    if party == "adversary":  # which listens nowhere, and has said so by then
+        ended = subprocess.run(command(party, path), capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode == 2
+        (said,) = [line for line in ended.stderr.splitlines() if line.startswith("adversary: configuration: ")]
+        assert "Traceback" not in ended.stderr
+    else:
+        said = ends_with_one_line(party, path)
+    assert f": {UNUSABLE[value][1]}" in said
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
@@ -191,28 +209,27 @@ def started(credentials: Credentials, referee: str, log: Path) -> Iterator[tuple
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-        ) as process,
+        ) as running,
     ):
-        assert process.stdin is not None
-        assert process.stdout is not None
+        assert running.stdin is not None
+        assert running.stdout is not None
         try:
-            process.stdin.write(json.dumps(config_of(credentials, referee)) + "\n")
-            process.stdin.flush()
-            yield process, json.loads(process.stdout.readline())["address"]
+            running.stdin.write(json.dumps(config_of(credentials, referee)) + "\n")
+            running.stdin.flush()
+            yield running, json.loads(running.stdout.readline())["address"]
         finally:
-            process.kill()
+            running.kill()
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize("party", ["compliance", pytest.param("adversary", marks=pytest.mark.check)])
 def test_a_party_ends_when_its_stdin_closes(
     party: str, credentials: dict[str, Credentials], referee: str, tmp_path: Path
 ) -> None:
-    with started(credentials[party], referee, tmp_path / "log") as (process, address):
+    with started(credentials[party], referee, tmp_path / "log") as (running, address):
         assert address.startswith("127.0.0.1:") == (party != "adversary")
-        assert process.poll() is None
-        process.stdin.close()
-        assert process.wait(300) == 0
+        assert running.poll() is None
+        running.stdin.close()
+        assert running.wait(300) == 0
     log = (tmp_path / "log").read_text()
     assert "stdin closed: leaving" in log
     assert "Traceback" not in log
@@ -221,17 +238,13 @@ def test_a_party_ends_when_its_stdin_closes(
 def test_a_party_leaves_ctrl_c_to_whoever_started_it_but_ends_when_told_to(
     credentials: dict[str, Credentials], referee: str, tmp_path: Path
 ) -> None:
-    with started(credentials["compliance"], referee, tmp_path / "log") as (process, _):
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(300) == -signal.SIGTERM
+    with started(credentials["compliance"], referee, tmp_path / "log") as (running, _):
+        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(300) == -signal.SIGTERM
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("party", PARTIES)
-def test_a_party_whose_referee_is_not_there_fails(
-    party: str, credentials: dict[str, Credentials], tmp_path: Path
-) -> None:
-    with started(credentials[party], "127.0.0.1:1", tmp_path / "log") as (process, _):
-        assert process.wait(300) == 1
+def test_a_party_whose_referee_is_not_there_fails(credentials: dict[str, Credentials], tmp_path: Path) -> None:
+    with started(credentials["compliance"], "127.0.0.1:1", tmp_path / "log") as (party, _):
+        assert party.wait(300) == 1
     assert "PRIVATE KEY" not in (tmp_path / "log").read_text()

@@ -187,10 +187,9 @@ def test_a_call_by_another_architecture_s_numbers_ends_the_process(confined: boo
     assert ended.returncode == (-signal.SIGSYS if confined else 0), ended.stderr
 
 
-@pytest.mark.parametrize("machine", ["riscv64", "sparc"])
-def test_where_there_is_no_list_there_is_no_filter(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.uname", lambda: platform.uname()._replace(machine=machine))
-    with pytest.raises(OSError, match=f"no list of system calls for this interpreter on {machine}"):
+def test_where_there_is_no_list_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.uname", lambda: platform.uname()._replace(machine="riscv64"))
+    with pytest.raises(OSError, match="no list of system calls for this interpreter on riscv64"):
         seccomp.confine(serves=False, resolves=False)
 
 
