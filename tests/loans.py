@@ -22,6 +22,7 @@ from compliance.ledger.place import inspect
 from fairwall.client import AuditClient
 from fairwall.rpc import channel, identity
 from sim.deployment.certificates import write
+from tests import forked
 
 PEOPLE = 60
 CHARGE = 2.0**-10  # adds up without rounding
@@ -129,7 +130,7 @@ class Deployment:
         command += options
         with (
             (self.folder / "log").open("a") as log,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,
+            forked.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,
         ):
             try:
                 yield process

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 import tomli_w
 
 from fairwall.client import AuditClient, AuditRefused
-from tests import postgres
+from tests import forked, postgres
 from tests.loans import Deployment
 
 duckdb = pytest.importorskip("duckdb")
@@ -174,7 +173,7 @@ def test_the_page_s_policy_and_question_are_answered(tmp_path: Path) -> None:
     (tmp_path / "good").rename(tmp_path / "scores_v3")
     asked = asked.replace("127.0.0.1:7443", deployment.address).replace("certificates/", f"{tmp_path}/certificates/")
     with deployment.served():
-        done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+        done = forked.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.count("[") == 3
 
 
@@ -335,7 +334,7 @@ def test_the_same_people_have_no_second_budget(tmp_path: Path, other: str) -> No
 def test_a_check_tells_what_answers_are_worth(tmp_path: Path) -> None:
     laid_out(tmp_path)
     command = [sys.executable, "-m", "sim", "deploy", "check", "--policy", str(tmp_path / "policy.toml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = forked.run(command, capture_output=True, text=True, check=True)
     assert "95% interval" in done.stdout + done.stderr
 
 
