@@ -32,7 +32,10 @@ _PRELOADED = (
     *("compliance.games.play", "compliance.deployment.serve", "developer.service", "fairwall.client"),
     # What the command imports, some of it only where it is needed.
     *("sim.cli.main", "sim.play.runner", "sim.replay.other_decoder", "sim.verify.check", "sim.runs.page"),
-    *("sim.games.reveal.report.words", "pyarrow", "pandas", "scipy.special", "scipy.optimize"),
+    *("sim.games.reveal.report.words", "pyarrow.csv", "pandas", "scipy.special", "scipy.optimize"),
+    *("rich.progress", "rich.table", "matplotlib.backends.backend_agg", "typer._click.decorators", "email.parser"),
+    # What libraries import where they are first used.
+    *("cryptography.hazmat.backends.openssl.backend", "grpc._server", "grpc._interceptor"),
 )
 _OURS = ("compliance", "developer", "adversary", "sim")
 _CLONE_PARENT = 0x8000
