@@ -70,13 +70,13 @@ def differences(seeds: Iterable[int], folder: Path, *, is_whole: bool = False) -
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("first", range(0, 2000, TOGETHER))
+@pytest.mark.parametrize("first", range(0, 100, TOGETHER))
 def test_neighbours_differ_in_nothing_but_noisy_numbers(first: int, folder: Path) -> None:
     assert differences(range(first, first + TOGETHER), folder) == {}
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(6))
 def test_nor_in_what_is_said_at_the_start_and_in_the_page(seed: int, folder: Path) -> None:
     assert differences([seed], folder, is_whole=True) == {}
 
