@@ -59,14 +59,16 @@ class Popen(subprocess.Popen[Any]):
         really = super()._execute_child  # type: ignore[misc]
         asked = inspect.signature(really).bind(*arguments).arguments
         words = [] if isinstance(asked["args"], str) else [os.fspath(word) for word in asked["args"]]
-        if _program(words) is None or any(asked[name] for name in ("pass_fds", "preexec_fn", "shell")):
+        env = dict(os.environ if asked["env"] is None else asked["env"])
+        special = "LD_PRELOAD" in env or any(asked[name] for name in ("pass_fds", "preexec_fn", "shell"))
+        if _program(words) is None or special:
             return really(*arguments)
         streams = [asked["p2cread"], asked["c2pwrite"], asked["errwrite"]]
         given = {
             "words": words,
             "python": self._python,
             "cwd": os.fspath(asked["cwd"] or os.getcwd()),
-            "env": dict(os.environ if asked["env"] is None else asked["env"]),
+            "env": env,
             "session": bool(asked["start_new_session"]),
             "group": asked["process_group"],
         }
