@@ -93,10 +93,12 @@ def change(folder: Path, **changes: str) -> None:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, command: tuple[str, ...] = BY_HAND) -> Iterator[Served]:
+def serving(
+    folder: Path, command: tuple[str, ...] = BY_HAND, popen: type[subprocess.Popen[str]] = forked.Popen
+) -> Iterator[Served]:
     """Serve the deployment in a folder, once it says where."""
     with (folder / "log").open("a") as log:
-        process = forked.Popen(
+        process = popen(
             [sys.executable, *command, str(folder / "policy.toml")],
             stdout=subprocess.PIPE,
             stderr=log,
@@ -135,7 +137,7 @@ def refusal(call: Callable[[], object]) -> tuple[str, str]:
 
 @pytest.mark.check
 def test_fairwall_serve_is_the_service_itself_and_ctrl_c_leaves_nobody(own: Path) -> None:
-    with serving(own, BY_COMMAND) as running, running.client() as audits:
+    with serving(own, BY_COMMAND, subprocess.Popen) as running, running.client() as audits:
         process = psutil.Process(running.process.pid)
         assert process.cmdline()[1:] == [*BY_HAND, str(own / "policy.toml")]
         (log,) = process.children()  # which writes lines about failed handshakes
@@ -152,7 +154,7 @@ def test_fairwall_serve_is_the_service_itself_and_ctrl_c_leaves_nobody(own: Path
 @pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
 def test_a_policy_that_cannot_be_served_is_one_line_and_status_2(own: Path, command: tuple[str, ...]) -> None:
     change(own, mechanism="exact")
-    ended = forked.run(
+    ended = subprocess.run(
         [sys.executable, *command, str(own / "policy.toml")], capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
