@@ -3,7 +3,8 @@
 Importing is nearly all that a start costs, and the tests start services and parties by the hundred. All the rest is as
 `subprocess.Popen` has it: the process is its caller's child, with streams, arguments, working folder, environment,
 session, signals and exit status of its own, and it confines itself. Only its command line, seen from outside, is
-another. Tests of the start itself, or of options of the interpreter, start programs with `subprocess`.
+another; and a service, which gRPC is imported for before, has no lines of failed handshakes in its log. Tests of the
+start itself, or of options of the interpreter, start programs with `subprocess`.
 """
 
 from __future__ import annotations
