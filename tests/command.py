@@ -41,6 +41,7 @@ def fairwall(
     seconds: float = 600,
     python: str = sys.executable,
     on_start: Callable[[int], object] = lambda _: None,
+    forks: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, and catch what it says.
 
@@ -56,6 +57,8 @@ def fairwall(
         The interpreter that it starts its parties with.
     on_start
         Told the process's number.
+    forks
+        Whether its parties are forked from it, so that they have loaded all that it has.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def fairwall(
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         command = [sys.executable, "-m", "sim", *words]
         with forked.Popen(
-            command, python=python, cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+            command, python=python, forks=forks, cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
         ) as process:
             try:
                 on_start(process.pid)

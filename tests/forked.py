@@ -50,10 +50,12 @@ class Popen(subprocess.Popen[Any]):
     ----------
     python
         The interpreter that the program starts others with; those are not forked if it is another one.
+    forks
+        Whether what it starts may be forked from it.
     """
 
-    def __init__(self, words: Any, *, python: str = sys.executable, **options: Any) -> None:
-        self._python = python
+    def __init__(self, words: Any, *, python: str = sys.executable, forks: bool = True, **options: Any) -> None:
+        self._python, self._forks = python, forks
         super().__init__(words, **options)
 
     def _execute_child(self, *arguments: Any) -> None:
@@ -68,6 +70,7 @@ class Popen(subprocess.Popen[Any]):
         given = {
             "words": words,
             "python": self._python,
+            "forks": self._forks,
             "cwd": os.fspath(asked["cwd"] or os.getcwd()),
             "env": env,
             "session": bool(asked["start_new_session"]),
@@ -216,7 +219,8 @@ def _become(given: dict[str, Any], streams: Sequence[int]) -> NoReturn:
         sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
         os.execv = _execute
         sys.executable = given["python"]
-        _from_here()
+        if given["forks"]:
+            _from_here()
         status = _interpreted(given["words"])
     finally:
         with contextlib.suppress(BaseException):

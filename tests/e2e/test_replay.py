@@ -35,7 +35,6 @@ from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
 from sim.scenarios.sweep import ScenarioError, shipped
 from sim.transcripts.files import _frames, decode, paths, read
-from tests import forked
 from tests.command import SMALL, fairwall, played
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -399,7 +398,7 @@ def test_no_process_of_a_game_heeds_which_kernels_its_caller_chooses(golden: Cal
     folder = golden("reveal")
     for path in paths(folder):
         recorded_here(path)
-    done = forked.run(
+    done = subprocess.run(
         [sys.executable, "-m", "sim", "replay", ".", "--json"],
         cwd=folder,
         env=os.environ | CHOSEN,
@@ -440,7 +439,7 @@ from sim.cli.run import run
 run("small.toml", out=Path("runs"), as_json=True)
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NPY_")} | CHOSEN
-    forked.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True)
     (folder,) = (tmp_path / "runs").iterdir()
     found = the_same(folder, cwd=tmp_path)
     assert not found["bit_for_bit"]
@@ -593,7 +592,7 @@ def test_another_decoder_learns_what_it_would_have_learned_live(conceal: Path, s
     trials = [json.loads(line) for line in (live / "trials.jsonl").read_text().splitlines()]
     before = {path: path.read_bytes() for path in conceal.rglob("*") if path.is_file()}
     parties = set()
-    with forked.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "sim", "replay", str(conceal), "--decoder", "best", "--json"],
         stdout=subprocess.PIPE,
         text=True,
@@ -693,7 +692,7 @@ def test_the_view_of_the_inference_game(golden: Callable[[str], Path]) -> None:
 @pytest.mark.check
 def test_a_step_waits_for_enter() -> None:
     ours, theirs = os.openpty()
-    with forked.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "sim", "replay", str(GOLDEN / "reveal"), "--step"], stdin=theirs, stdout=theirs
     ) as process:
         os.close(theirs)
@@ -798,7 +797,7 @@ def test_one_changed_line_of_a_decoder_makes_it_name_that_message(tmp_path: Path
     copy = tmp_path / "copy"
     for name in ("compliance", "developer", "adversary", "sim", "proto"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    forked.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True, timeout=300)
     python = tmp_path / "venv/bin/python"
     (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
     for folder in (Path(entry) for entry in sys.path if entry.endswith("site-packages")):
