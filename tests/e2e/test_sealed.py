@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 import warnings
@@ -306,7 +307,7 @@ def test_the_process_reads_no_data(tmp_path: Path) -> None:
         "active = [layer.name for layer in layers if layer.active];"
         f"print(active);\ntry: open({str(tmp_path / 'people.csv')!r})\nexcept PermissionError: print('closed')"
     )
-    done = forked.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     layers, *closed = done.stdout.splitlines()
     assert closed == (["closed"] if "landlock" in layers else [])
 
