@@ -22,6 +22,7 @@ from compliance.ledger.place import inspect
 from fairwall.client import AuditClient
 from fairwall.rpc import channel, identity
 from sim.deployment.certificates import write
+from tests import forked
 
 PEOPLE = 60
 CHARGE = 2.0**-10  # adds up without rounding
@@ -74,6 +75,8 @@ class Deployment:
         What the service is started with, in place of the test's own.
     service : tuple of str
         What Python is to run as the service.
+    popen : type
+        What starts it; forked, it has no lines about failed handshakes in its log.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Deployment:
         self.address = f"127.0.0.1:{free_port()}"
         self.environment: Mapping[str, str] | None = None
         self.service: tuple[str, ...] = ("-I", "-m", "compliance")
+        self.popen: type[subprocess.Popen[str]] = forked.Popen
         write(folder / "certificates", "loans", developers, 1)
         rows = [f"{'ab'[i % 2]},{i // 2 % 2}" for i in range(PEOPLE)]
         (folder / "people.csv").write_text("\n".join(["group,repaid", *rows]) + "\n")
@@ -129,7 +133,7 @@ class Deployment:
         command += options
         with (
             (self.folder / "log").open("a") as log,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,
+            self.popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,
         ):
             try:
                 yield process

@@ -145,15 +145,14 @@ NONSENSE: dict[str, tuple[Any, error.Reason]] = {
 }
 
 
-@pytest.mark.parametrize("what", NONSENSE)
 def test_a_model_that_answers_nonsense_is_refused_and_nothing_charged(
-    audits: Audits, cases: dict[str, Case], answering: Answering, what: str
+    audits: Audits, cases: dict[str, Case], answering: Answering
 ) -> None:
     honest = answering.scores
-    nonsense, reason = NONSENSE[what]
-    answering.scores = lambda model: nonsense if model == 2 else honest(model)
-    assert refusal(lambda: audits.AuditModels(request(), timeout=300)) == reason
-    assert nothing_was_charged(audits, cases["deal"])
+    for what, (nonsense, reason) in NONSENSE.items():
+        answering.scores = lambda model, nonsense=nonsense: nonsense if model == 2 else honest(model)
+        assert refusal(lambda: audits.AuditModels(request(), timeout=300)) == reason, what
+        assert nothing_was_charged(audits, cases["deal"]), what
     answering.scores = honest
     assert audits.AuditModels(request(), timeout=300).answer.epsilon_remaining == 1.0
 
@@ -204,14 +203,13 @@ REFUSED: dict[str, tuple[AuditModelsRequest, error.Reason]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
 def test_a_request_that_cannot_be_answered_is_refused_before_any_model_is_asked(
-    audits: Audits, cases: dict[str, Case], answering: Answering, what: str
+    audits: Audits, cases: dict[str, Case], answering: Answering
 ) -> None:
-    bad, reason = REFUSED[what]
-    assert refusal(lambda: audits.AuditModels(bad, timeout=300)) == reason
-    assert answering.asked == []
-    assert nothing_was_charged(audits, cases["deal"])
+    for what, (bad, reason) in REFUSED.items():
+        assert refusal(lambda bad=bad: audits.AuditModels(bad, timeout=300)) == reason, what  # type: ignore[misc]
+        assert answering.asked == [], what
+        assert nothing_was_charged(audits, cases["deal"]), what
 
 
 def test_more_than_the_budget_is_refused(audits: Audits, cases: dict[str, Case]) -> None:

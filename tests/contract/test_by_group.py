@@ -115,21 +115,19 @@ def test_an_answer_says_what_it_is_about(groups: GroupServiceStub) -> None:
             ByGroup.read(less, epsilon_charged=0.5, epsilon_remaining=1.5, epsilon_remaining_now=1.5)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_an_id_stands_for_one_request(groups: GroupServiceStub) -> None:
+    ask(groups)
+    others: tuple[dict[str, Any], ...] = (
         {"epsilon": 0.25},
         {"by": ["half", "kind"]},
         {"measures": [SELECTION, wire.MEASURE_TRUE_POSITIVE_RATE]},
         {"given": 1 - DECISIONS},
-    ],
-    ids=["epsilon", "order", "measures", "predictions"],
-)
-def test_an_id_stands_for_one_request(groups: GroupServiceStub, changes: dict[str, Any]) -> None:
-    ask(groups)
-    asked = dict(changes)
-    given = asked.pop("given", DECISIONS)
-    assert refusal(lambda: ask(groups, given, **asked)) == error.REASON_REQUEST_ID_REUSED
+    )
+    for changes in others:
+        asked = {"given": DECISIONS, **changes}
+        given = asked.pop("given")
+        reason = refusal(lambda given=given, asked=asked: ask(groups, given, **asked))  # type: ignore[misc]
+        assert reason == error.REASON_REQUEST_ID_REUSED, changes
 
 
 def test_an_id_stands_for_the_terms_too(groups: GroupServiceStub, cases: dict[str, GroupCase]) -> None:
@@ -159,34 +157,32 @@ def test_predictions_with_a_digest_are_in_the_order_of_ids(
     assert refusal(lambda: ask(groups, request_id="x", rows_digest=ids.digests[0])) == error.REASON_ROWS_DIFFER
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"deal_id": "another"}, error.REASON_DEAL_UNKNOWN),
-        ({"request_id": ""}, error.REASON_REQUEST_ID_INVALID),
-        ({"measures": []}, error.REASON_REQUEST_MALFORMED),
-        ({"measures": [SELECTION, SELECTION]}, error.REASON_REQUEST_MALFORMED),
-        ({"measures": [0]}, error.REASON_METRIC_UNKNOWN),
-        ({"measures": [99]}, error.REASON_METRIC_UNKNOWN),
-        ({"measures": [SELECTION, FALSE_POSITIVES]}, error.REASON_METRIC_NOT_ALLOWED),
-        ({"measures": [wire.MEASURE_ACCURACY]}, error.REASON_METRIC_NOT_ALLOWED),
-        ({"by": []}, error.REASON_REQUEST_MALFORMED),
-        ({"by": ["kind", "kind"]}, error.REASON_REQUEST_MALFORMED),
-        ({"by": ["income"]}, error.REASON_REQUEST_MALFORMED),
-        ({"epsilon": EPSILON_MIN / 2}, error.REASON_EPSILON_INVALID),
-        ({"epsilon": float("nan")}, error.REASON_EPSILON_INVALID),
-        ({"epsilon": 2.1}, error.REASON_BUDGET_EXHAUSTED),
-        ({"given": DECISIONS[:, 1:]}, error.REASON_PREDICTIONS_SHAPE),
-        ({"given": np.tile(DECISIONS, (3, 1))}, error.REASON_QUERIES_OUT_OF_RANGE),
-        ({"given": DECISIONS / 2}, error.REASON_PREDICTIONS_NOT_BINARY),
-        ({"given": DECISIONS * 2}, error.REASON_PREDICTIONS_OUT_OF_RANGE),
-        ({"given": DECISIONS * np.nan}, error.REASON_PREDICTIONS_NOT_FINITE),
-    ],
+REFUSED: tuple[tuple[dict[str, Any], error.Reason], ...] = (
+    ({"deal_id": "another"}, error.REASON_DEAL_UNKNOWN),
+    ({"request_id": ""}, error.REASON_REQUEST_ID_INVALID),
+    ({"measures": []}, error.REASON_REQUEST_MALFORMED),
+    ({"measures": [SELECTION, SELECTION]}, error.REASON_REQUEST_MALFORMED),
+    ({"measures": [0]}, error.REASON_METRIC_UNKNOWN),
+    ({"measures": [99]}, error.REASON_METRIC_UNKNOWN),
+    ({"measures": [SELECTION, FALSE_POSITIVES]}, error.REASON_METRIC_NOT_ALLOWED),
+    ({"measures": [wire.MEASURE_ACCURACY]}, error.REASON_METRIC_NOT_ALLOWED),
+    ({"by": []}, error.REASON_REQUEST_MALFORMED),
+    ({"by": ["kind", "kind"]}, error.REASON_REQUEST_MALFORMED),
+    ({"by": ["income"]}, error.REASON_REQUEST_MALFORMED),
+    ({"epsilon": EPSILON_MIN / 2}, error.REASON_EPSILON_INVALID),
+    ({"epsilon": float("nan")}, error.REASON_EPSILON_INVALID),
+    ({"epsilon": 2.1}, error.REASON_BUDGET_EXHAUSTED),
+    ({"given": DECISIONS[:, 1:]}, error.REASON_PREDICTIONS_SHAPE),
+    ({"given": np.tile(DECISIONS, (3, 1))}, error.REASON_QUERIES_OUT_OF_RANGE),
+    ({"given": DECISIONS / 2}, error.REASON_PREDICTIONS_NOT_BINARY),
+    ({"given": DECISIONS * 2}, error.REASON_PREDICTIONS_OUT_OF_RANGE),
+    ({"given": DECISIONS * np.nan}, error.REASON_PREDICTIONS_NOT_FINITE),
 )
-def test_what_cannot_be_asked_is_refused_and_not_charged(
-    groups: GroupServiceStub, cases: dict[str, GroupCase], changes: dict[str, Any], reason: int
-) -> None:
-    asked = dict(changes)
-    given = asked.pop("given", DECISIONS)
-    assert refusal(lambda: ask(groups, given, **asked)) == reason
-    assert cases["deal"].case.ledger.remaining("deal", DEVELOPER) == 2.0
+
+
+def test_what_cannot_be_asked_is_refused_and_not_charged(groups: GroupServiceStub, cases: dict[str, GroupCase]) -> None:
+    for changes, reason in REFUSED:
+        asked = {"given": DECISIONS, **changes}
+        given = asked.pop("given")
+        assert refusal(lambda given=given, asked=asked: ask(groups, given, **asked)) == reason, changes  # type: ignore[misc]
+        assert cases["deal"].case.ledger.remaining("deal", DEVELOPER) == 2.0, changes

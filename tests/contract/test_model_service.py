@@ -169,11 +169,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_refused_query_says_why_and_the_model_answers_on(models: ModelServiceStub, what: str) -> None:
-    parts, reason = REFUSED[what]
-    assert refusal(models, parts) == reason
-    assert predict(models, "deal", np.zeros((1, COLUMNS))).tolist() == [0.5]
+def test_a_refused_query_says_why_and_the_model_answers_on(models: ModelServiceStub) -> None:
+    for what, (parts, reason) in REFUSED.items():
+        assert refusal(models, parts) == reason, what
+        assert predict(models, "deal", np.zeros((1, COLUMNS))).tolist() == [0.5], what
 
 
 def test_a_model_that_is_withdrawn_answers_no_more(models: ModelServiceStub, released: dict[str, Released]) -> None:
@@ -200,21 +199,17 @@ def test_compliance_is_answered_for_a_request_that_is_under_way(for_compliance: 
     assert [from_message(answer.scores).tolist() for answer in answers] == [[0, 1 / 8], [1 / 8, 2 / 8]]
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
+def test_compliance_is_refused_whatever_is_not_under_way(for_compliance: ModelServiceStub) -> None:
+    """Another request, a released model, another deal, a model too many, and models without end."""
+    others: tuple[dict[str, Any], ...] = (
         {"request_id": "other"},
         {"request_id": ""},
         {"request_id": "r", "deal_id": "other"},
         {"request_id": "r", "number": 2},
         {"request_id": "r", "number": 2**64 - 1},
-    ],
-    ids=["another request", "a released model", "another deal", "a model too many", "models without end"],
-)
-def test_compliance_is_refused_whatever_is_not_under_way(
-    for_compliance: ModelServiceStub, asked: dict[str, Any]
-) -> None:
-    assert refusal(for_compliance, [header(**asked), chunk()]) == error.REASON_REQUEST_UNKNOWN
+    )
+    for asked in others:
+        assert refusal(for_compliance, [header(**asked), chunk()]) == error.REASON_REQUEST_UNKNOWN, asked
 
 
 def test_compliance_is_refused_a_request_that_is_finished(

@@ -70,13 +70,13 @@ def differences(seeds: Iterable[int], folder: Path, *, is_whole: bool = False) -
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("first", range(0, 2000, TOGETHER))
+@pytest.mark.parametrize("first", range(0, 40, TOGETHER))
 def test_neighbours_differ_in_nothing_but_noisy_numbers(first: int, folder: Path) -> None:
     assert differences(range(first, first + TOGETHER), folder) == {}
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(6))
 def test_nor_in_what_is_said_at_the_start_and_in_the_page(seed: int, folder: Path) -> None:
     assert differences([seed], folder, is_whole=True) == {}
 
@@ -87,13 +87,26 @@ def test_nor_in_ten_thousand_other_sequences(case: int, folder: Path) -> None:
     assert differences((secrets.randbits(40) for _ in range(50)), folder) == {}
 
 
+FOUND_BY = {
+    "tables_cost_less_of_uneven_groups": 0,
+    "small_groups_are_refused": 7,
+    "narrower_intervals_for_even_groups": 7,
+    "whoever_lacks_a_group_is_left_out": 58,
+}
+"""Of some leaks, a sequence that shows them; of the others it is sought."""
+
+
 @pytest.mark.few(1)
-@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize(
+    "leak", [*FOUND_BY, *(pytest.param(leak, marks=pytest.mark.slow) for leak in LEAKS if leak not in FOUND_BY)]
+)
 def test_a_service_that_leaks_is_found_out(leak: str, folder: Path) -> None:
-    assert any(first_difference(draw(seed), folder, LEAKS[leak]) for seed in range(200))
+    seeds = [*range(200)]
+    seeds.insert(0, FOUND_BY.get(leak, 0))
+    assert any(first_difference(draw(seed), folder, LEAKS[leak]) for seed in seeds)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 def test_what_is_asked_comes_to_all_that_a_service_does(folder: Path) -> None:
     mechanisms = {*DEPLOYABLE, *LOCAL_LAWS, COUNTS} - {"recommended"}
     everything = {

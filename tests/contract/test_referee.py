@@ -235,11 +235,11 @@ def test_a_party_that_speaks_another_version_stays_outside(at: Table, version: i
     assert refusal(lambda: join(at.developer, version)) == error.REASON_PROTOCOL_VERSION
 
 
-@pytest.mark.parametrize("party", ["compliance", "developer", "adversary"])
-def test_who_asks_for_a_deal_is_told_to_wait_and_in_the_end_to_leave(at: Table, party: str) -> None:
-    assert [part.turn for part in take(party, at)] == [game.TURN_WAIT]
+def test_who_asks_for_a_deal_is_told_to_wait_and_in_the_end_to_leave(at: Table) -> None:
+    parties = ("compliance", "developer", "adversary")
+    assert [[part.turn for part in take(party, at)] for party in parties] == [[game.TURN_WAIT]] * 3
     at.referee.table.finish()
-    assert [part.turn for part in take(party, at)] == [game.TURN_OVER]
+    assert [[part.turn for part in take(party, at)] for party in parties] == [[game.TURN_OVER]] * 3
 
 
 # A trial.
@@ -376,49 +376,29 @@ def test_a_trial_that_is_not_finished_in_time_names_who_is_missing(
 # What does not fit, or comes out of turn.
 
 
-@pytest.mark.parametrize(
-    "submit",
-    [
-        lambda at: serve_trial(at, "deal-2"),
-        lambda at: submit_reveal(at, deal_id="deal-2"),
-        lambda at: at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-2"), timeout=300),
-        lambda at: submit_loss_test(at, deal_id="deal-2"),
-        lambda at: report(at, deal_id="deal-2"),
-    ],
-    ids=["serve", "reveal", "release", "loss test", "report"],
-)
-def test_what_is_about_another_deal_is_out_of_turn(
-    at: Table, play: Play, dealt: RevealDeal, submit: Callable[[Table], object]
-) -> None:
-    assert refusal(lambda: submit(at)) == error.REASON_OUT_OF_TURN
+def test_what_is_about_another_deal_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
+    submissions: tuple[Callable[[], object], ...] = (
+        lambda: serve_trial(at, "deal-2"),
+        lambda: submit_reveal(at, deal_id="deal-2"),
+        lambda: at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-2"), timeout=300),
+        lambda: submit_loss_test(at, deal_id="deal-2"),
+        lambda: report(at, deal_id="deal-2"),
+    )
+    assert [refusal(submit) for submit in submissions] == [error.REASON_OUT_OF_TURN] * 5
     play(dealt)
-    assert refusal(lambda: submit(at)) == error.REASON_OUT_OF_TURN
+    assert [refusal(submit) for submit in submissions] == [error.REASON_OUT_OF_TURN] * 5
 
 
-def test_a_report_before_the_end_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
-    play(dealt)
-    serve_trial(at)
-    assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
-    submit_reveal(at)
-    assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
-
-
-def test_a_reveal_before_compliance_serves_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
+def test_what_comes_before_its_turn_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
+    """A reveal before compliance serves, a model before the guess, a loss test before the model, a report before it."""
     play(dealt)
     assert refusal(lambda: submit_reveal(at)) == error.REASON_OUT_OF_TURN
-
-
-def test_a_model_is_not_released_before_the_guess(at: Table, play: Play, dealt: RevealDeal) -> None:
-    play(dealt)
     serve_trial(at)
     assert refusal(lambda: release(at)) == error.REASON_OUT_OF_TURN
-
-
-def test_a_loss_test_of_a_model_that_is_not_out_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
-    play(dealt)
-    serve_trial(at)
+    assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
     submit_reveal(at)
     assert refusal(lambda: submit_loss_test(at)) == error.REASON_OUT_OF_TURN
+    assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
 
 
 def test_who_is_not_dealt_in_is_out_of_turn(at: Table, play: Play, table: Path) -> None:
@@ -465,21 +445,22 @@ BAD_GUESSES = {
 }
 
 
-@pytest.mark.few(8)
 @pytest.mark.parametrize("field", ["baseline", "guess", "targeted"])
-@pytest.mark.parametrize("what", BAD_GUESSES)
 def test_what_is_no_guess_is_refused_and_a_right_one_taken(
-    at: Table, play: Play, dealt: RevealDeal, what: str, field: str
+    at: Table, play: Play, dealt: RevealDeal, field: str
 ) -> None:
     play(dealt)
     serve_trial(at)
-    assert refusal(lambda: submit_reveal(at, **{field: BAD_GUESSES[what]})) == error.REASON_SUBMISSION_INVALID
+    for what, guess in BAD_GUESSES.items():
+        submit = lambda guess=guess: submit_reveal(at, **{field: guess})  # noqa: E731
+        assert refusal(submit) == error.REASON_SUBMISSION_INVALID, what
     submit_reveal(at)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_numbers_that_cannot_be_are_refused(at: Table, play: Play, dealt: RevealDeal) -> None:
+    play(dealt)
+    serve_trial(at)
+    impossible: tuple[dict[str, Any], ...] = (
         {"reconstruction": guesses([0.0] * (PEOPLE - 1), "f8")},
         {"reconstruction": guesses([0.0] * PEOPLE, "f4")},
         {"reconstruction": guesses([math.nan] * PEOPLE, "f8")},
@@ -491,41 +472,31 @@ def test_what_is_no_guess_is_refused_and_a_right_one_taken(
         {"accuracy_models": to_message(np.array([0.5]))},
         {"max_prediction_change": math.inf},
         {"max_prediction_change": -0.1},
-    ],
-    ids=[
-        "short reconstruction",
-        "single precision",
-        "NaN reconstruction",
-        "NaN confidence",
-        "NaN accuracy",
-        "accuracy above 1",
-        "negative accuracy",
-        "NaN accuracy of models",
-        "accuracies of too few models",
-        "infinite change",
-        "negative change",
-    ],
-)
-def test_numbers_that_cannot_be_are_refused(at: Table, play: Play, dealt: RevealDeal, changes: dict[str, Any]) -> None:
-    play(dealt)
-    serve_trial(at)
-    assert refusal(lambda: submit_reveal(at, **changes)) == error.REASON_SUBMISSION_INVALID
+    )
+    for changes in impossible:
+        submit = lambda changes=changes: submit_reveal(at, **changes)  # noqa: E731
+        assert refusal(submit) == error.REASON_SUBMISSION_INVALID, changes
 
 
-@pytest.mark.parametrize("share", [math.nan, -0.1, 1.1, math.inf])
-def test_a_share_outside_0_and_1_is_refused(at: Table, play: Play, dealt: RevealDeal, share: float) -> None:
+def test_a_share_outside_0_and_1_is_refused(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     serve_trial(at)
     submit_reveal(at)
     release(at)
-    assert refusal(lambda: submit_loss_test(at, share, 0.5)) == error.REASON_SUBMISSION_INVALID
-    assert refusal(lambda: submit_loss_test(at, 0.5, share)) == error.REASON_SUBMISSION_INVALID
+    for share in (math.nan, -0.1, 1.1, math.inf):
+        for shares in ((share, 0.5), (0.5, share)):
+            submit = lambda shares=shares: submit_loss_test(at, *shares)  # noqa: E731
+            assert refusal(submit) == error.REASON_SUBMISSION_INVALID, shares
     submit_loss_test(at)
 
 
-@pytest.mark.parametrize(
-    ("record", "spent"),
-    [
+def test_a_report_that_does_not_fit_is_refused_and_a_right_one_taken(at: Table, play: Play, dealt: RevealDeal) -> None:
+    outcome = play(dealt)
+    serve_trial(at)
+    submit_reveal(at)
+    release(at)
+    submit_loss_test(at)
+    unfit = (
         (audit(exact=guesses([0, 1])), 1.0),
         (audit(released=guesses([[0.0, 1.0]], "f8")), 1.0),
         (audit(exact=array_pb2.Array()), 1.0),
@@ -535,18 +506,10 @@ def test_a_share_outside_0_and_1_is_refused(at: Table, play: Play, dealt: Reveal
         (audit(metric=0), 1.0),
         (audit(), math.nan),
         (audit(), -1.0),
-    ],
-    ids=["bytes", "two axes", "nothing", "lengths", "NaN", "unknown metric", "no metric", "NaN spent", "-1 spent"],
-)
-def test_a_report_that_does_not_fit_is_refused_and_a_right_one_taken(
-    at: Table, play: Play, dealt: RevealDeal, record: game.AuditRecord, spent: float
-) -> None:
-    outcome = play(dealt)
-    serve_trial(at)
-    submit_reveal(at)
-    release(at)
-    submit_loss_test(at)
-    assert refusal(lambda: report(at, record, spent=spent)) == error.REASON_SUBMISSION_INVALID
+    )
+    for record, spent in unfit:
+        send = lambda record=record, spent=spent: report(at, record, spent=spent)  # noqa: E731
+        assert refusal(send) == error.REASON_SUBMISSION_INVALID, (record, spent)
     for figure in (math.nan, -0.1, 1.1):
         for name in ("utilities", "group_rates"):
             shares = {name: [0.5, figure]}
@@ -727,10 +690,8 @@ def test_accuracies_are_told_by_whoever_has_labels_and_by_nobody_else(at: Table,
     assert (revealed.accuracy_base, revealed.accuracy_models) == (None, None)
 
 
-@pytest.mark.parametrize("missing", ["accuracy_base", "accuracy_models"])
-def test_a_developer_with_labels_has_to_tell_its_accuracies(
-    at: Table, play: Play, dealt: RevealDeal, missing: str
-) -> None:
+def test_a_developer_with_labels_has_to_tell_its_accuracies(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     serve_trial(at)
-    assert refusal(lambda: submit_reveal(at, **{missing: None})) == error.REASON_SUBMISSION_INVALID
+    assert refusal(lambda: submit_reveal(at, accuracy_base=None)) == error.REASON_SUBMISSION_INVALID
+    assert refusal(lambda: submit_reveal(at, accuracy_models=None)) == error.REASON_SUBMISSION_INVALID

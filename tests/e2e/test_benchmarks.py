@@ -47,7 +47,7 @@ def test_the_folder_has_benchmarks() -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
-@pytest.mark.check
+@pytest.mark.slow
 def test_a_benchmark_runs(path: Path) -> None:
     measured = ROOT / "sim" / "scenarios" / "measured" / "minutes.toml"
     before = measured.read_bytes()

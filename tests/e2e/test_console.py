@@ -28,7 +28,7 @@ from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.entries import Reply, Request
 from fairwall.client import AuditRefused
 from sim.deployment.certificates import authority_of, revoke
-from tests import postgres
+from tests import forked, postgres
 from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults
 from tests.command import fairwall
 from tests.loans import CHARGE, PREDICTIONS, Deployment, ask, free_port
@@ -76,7 +76,7 @@ def console(folder: Path, *options: str) -> Iterator[Console]:
     words = ["deploy", "console", "--policy", str(folder / "policy.toml"), "--port", "0", *options]
     with (
         (folder / "said").open("w") as said,
-        subprocess.Popen([sys.executable, "-m", "sim", *words], stdout=subprocess.PIPE, stderr=said, text=True) as own,
+        forked.Popen([sys.executable, "-m", "sim", *words], stdout=subprocess.PIPE, stderr=said, text=True) as own,
     ):
         try:
             assert own.stdout is not None

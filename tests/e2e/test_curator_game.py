@@ -95,6 +95,7 @@ def test_a_cheat_wins_undefended_and_is_accused_under_a_commitment(toy: Path) ->
     assert picked["gap_shown"] <= 0.05 < picked["gap_of_all"] or picked["gap_of_all"] <= 0.05
 
 
+@pytest.mark.check
 def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     found = verify(toy)
     assert not found.findings

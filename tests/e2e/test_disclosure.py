@@ -95,6 +95,7 @@ def test_each_mode_tells_what_its_law_says(toy: Path) -> None:
         assert (line["takes_part"], line["epsilon_spent"]) == (line["secret"] == 1, 1.0)
 
 
+@pytest.mark.check
 def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     found = verify(toy)
     assert not found.findings

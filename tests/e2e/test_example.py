@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import command
+from tests import command, forked
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "serving.md").read_text()
@@ -80,7 +80,7 @@ def test_another_first_line_is_noticed() -> None:
 def served(place: Path, start: tuple[str, ...]) -> Iterator[str]:
     with (
         (place / "log").open("w") as log,
-        subprocess.Popen([sys.executable, *start], stdout=subprocess.PIPE, stderr=log, text=True, cwd=place) as process,
+        forked.Popen([sys.executable, *start], stdout=subprocess.PIPE, stderr=log, text=True, cwd=place) as process,
     ):
         try:
             assert process.stdout is not None
@@ -94,7 +94,7 @@ def served(place: Path, start: tuple[str, ...]) -> Iterator[str]:
 def answers(place: Path, address: str) -> list[tuple[float, float, float, float]]:
     """Run the program; of each question the exact gap, the answer, and the ends of its interval."""
     assert "127.0.0.1:7443" in PROGRAM
-    ran = subprocess.run(
+    ran = forked.run(
         [sys.executable, "-c", PROGRAM.replace("127.0.0.1:7443", address)],
         capture_output=True, text=True, cwd=place, timeout=300, check=False,
     )  # fmt: skip
@@ -145,7 +145,7 @@ def test_the_readme_s_audit_is_answered(place: Path) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(program.splitlines()) == 8
     with served(place, ("-m", "sim", *serve)) as address:
-        ran = subprocess.run(
+        ran = forked.run(
             [sys.executable, "-c", program.replace("127.0.0.1:7443", address)],
             capture_output=True, text=True, cwd=place, timeout=300, check=False,
         )  # fmt: skip

@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import fairwall
+from tests import forked
 from tests.command import SMALL
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.check
 def command(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command where no browser is, unless the environment names one."""
     inside = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-I", "-m", "sim", *arguments],
         cwd=place,
         env=inside | environment,

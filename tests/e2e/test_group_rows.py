@@ -144,12 +144,11 @@ def test_one_question_in_any_order_is_charged_once(audits: AuditClient) -> None:
         audits.by_group(DECISIONS, "kind", 1.0, once=True, request_id="a")
 
 
-@pytest.mark.parametrize("what", STALE)
-def test_a_stale_table_is_not_asked_about(audits: AuditClient, what: str) -> None:
-    table, why = STALE[what]
+def test_a_stale_table_is_not_asked_about(audits: AuditClient) -> None:
     before = audits.terms()
-    with pytest.raises(ValueError, match=why):
-        audits.by_group(np.ones(len(table)), "kind", 1.0, table=table)
+    for table, why in STALE.values():
+        with pytest.raises(ValueError, match=why):
+            audits.by_group(np.ones(len(table)), "kind", 1.0, table=table)
     assert audits.terms() == before
 
 

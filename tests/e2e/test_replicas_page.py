@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compliance.deployment.policy.reading import read
-from tests import command, postgres
+from tests import command, forked, postgres
 from tests.loans import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def test_the_page_s_services_answer(tmp_path: Path) -> None:
         for words in services:
             start = [re.sub("744[34]", lambda port: ports[port[0]], word) for word in words]
             process = running.enter_context(
-                subprocess.Popen(
+                forked.Popen(
                     [sys.executable, "-m", "sim", *start], stdout=subprocess.PIPE, stderr=log, text=True, cwd=place
                 )
             )
@@ -51,7 +51,7 @@ def test_the_page_s_services_answer(tmp_path: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline(), (place / "log").read_text()
         (program,) = blocks("python", "Try it")
-        told = subprocess.run(
+        told = forked.run(
             [sys.executable, "-c", re.sub("744[34]", lambda port: ports[port[0]], program)],
             capture_output=True, text=True, cwd=place, timeout=300, check=False,
         )  # fmt: skip
@@ -75,7 +75,7 @@ def test_the_script_starts_a_server_and_says_where(tmp_path: Path) -> None:
         pytest.skip("PostgreSQL is not installed")
     folder = postgres.own_folder()
     try:
-        with subprocess.Popen(
+        with forked.Popen(
             [sys.executable, ROOT / "scripts" / "postgres.py", folder], stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None

@@ -180,13 +180,13 @@ STALE: dict[str, tuple[pd.DataFrame, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", STALE)
-def test_a_stale_table_is_not_asked_about(audits: AuditClient, what: str) -> None:
-    table, why = STALE[what]
+def test_a_stale_table_is_not_asked_about(audits: AuditClient) -> None:
     before = audits.terms()
-    with pytest.raises(ValueError, match=why) as caught:
-        audits.ask(np.full(len(table), 0.5), "sp", 1.0, table=table)
-    assert not any(str(person) in str(caught.value) for person in OWN["person"] if str(person).startswith("x"))
+    for what, (table, why) in STALE.items():
+        with pytest.raises(ValueError, match=why) as caught:
+            audits.ask(np.full(len(table), 0.5), "sp", 1.0, table=table)
+        named = [person for person in OWN["person"] if str(person).startswith("x") and str(person) in str(caught.value)]
+        assert not named, what
     assert audits.terms() == before
 
 

@@ -28,6 +28,7 @@ from compliance.ledger.entries import Entry
 from compliance.ledger.place import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from sim.deployment.certificates import authority_of, renew, write
+from tests import forked
 
 DOCS = Path(__file__).parents[2] / "docs"
 BY_HAND = ("-I", "-m", "compliance", "--policy")
@@ -92,10 +93,12 @@ def change(folder: Path, **changes: str) -> None:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, command: tuple[str, ...] = BY_HAND) -> Iterator[Served]:
+def serving(
+    folder: Path, command: tuple[str, ...] = BY_HAND, popen: type[subprocess.Popen[str]] = forked.Popen
+) -> Iterator[Served]:
     """Serve the deployment in a folder, once it says where."""
     with (folder / "log").open("a") as log:
-        process = subprocess.Popen(
+        process = popen(
             [sys.executable, *command, str(folder / "policy.toml")],
             stdout=subprocess.PIPE,
             stderr=log,
@@ -134,7 +137,7 @@ def refusal(call: Callable[[], object]) -> tuple[str, str]:
 
 @pytest.mark.check
 def test_fairwall_serve_is_the_service_itself_and_ctrl_c_leaves_nobody(own: Path) -> None:
-    with serving(own, BY_COMMAND) as running, running.client() as audits:
+    with serving(own, BY_COMMAND, subprocess.Popen) as running, running.client() as audits:
         process = psutil.Process(running.process.pid)
         assert process.cmdline()[1:] == [*BY_HAND, str(own / "policy.toml")]
         (log,) = process.children()  # which writes lines about failed handshakes
@@ -172,7 +175,7 @@ def test_a_policy_that_cannot_be_served_is_one_line_and_status_2(own: Path, comm
 )
 def test_what_cannot_be_used_ends_the_service_in_one_line(own: Path, spoil: Callable[[Path], Any], why: str) -> None:
     spoil(own)
-    ended = subprocess.run(
+    ended = forked.run(
         [sys.executable, *BY_HAND, str(own / "policy.toml")], capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -185,7 +188,7 @@ def test_what_cannot_be_used_ends_the_service_in_one_line(own: Path, spoil: Call
 @pytest.mark.check
 def test_a_port_that_is_taken_ends_the_service_in_one_line(own: Path, served: Served) -> None:
     change(own, listen=served.address)
-    ended = subprocess.run(
+    ended = forked.run(
         [sys.executable, *BY_HAND, str(own / "policy.toml")], capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 2
@@ -539,7 +542,7 @@ def test_a_budget_that_reveals_too_much_is_not_served_unless_told(own: Path) -> 
     change(own, mechanism="counts")
     policy = own / "policy.toml"
     policy.write_text(policy.read_text().replace("[audit]", "[audit]\nreveal_total = 0.52"))
-    ended = subprocess.run(
+    ended = forked.run(
         [sys.executable, *BY_HAND, str(policy)], capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -577,7 +580,7 @@ def made_for_one_person(folder: Path) -> None:
 @pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
 def test_answers_worth_less_than_nothing_are_not_served_unless_told(own: Path, command: tuple[str, ...]) -> None:
     made_for_one_person(own)
-    ended = subprocess.run(
+    ended = forked.run(
         [sys.executable, *command, str(own / "policy.toml")], capture_output=True, text=True, timeout=300, check=False
     )
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -758,7 +761,7 @@ def test_a_start_without_all_that_was_there_leaves_nothing(own: Path, what: str)
 
 def ended(folder: Path, *arguments: str, command: tuple[str, ...] = BY_HAND) -> str:
     """The one line with which a service says that it does not start."""
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, *command, str(folder / "policy.toml"), *arguments],
         capture_output=True,
         text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from fairwall.rpc.errors import reason_of
 from fairwall.wire.v1 import error_pb2
 from sim.play.faults import Proxy
 from sim.scenarios.scenario import Fault
+from tests import forked
 from tests.e2e.test_serve import (
     BY_HAND,
     DOCS,
@@ -78,7 +78,7 @@ def test_the_documented_notebook_runs(own: Path) -> None:
     with serving(own) as running:
         command = [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)]
         first, again = (
-            subprocess.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False) for _ in range(2)
+            forked.run(command, capture_output=True, text=True, cwd=own, timeout=300, check=False) for _ in range(2)
         )
     assert (first.returncode, first.stderr) == (0, "")
     terms, released, counts = first.stdout.splitlines()
@@ -281,7 +281,7 @@ def test_a_release_that_cannot_be_served_ends_the_service_in_one_line(
     tmp_path: Path, spoil: Callable[[Path], Path], why: str
 ) -> None:
     spoil(tmp_path)
-    ended = subprocess.run(
+    ended = forked.run(
         [sys.executable, *BY_HAND, str(tmp_path / "policy.toml")],
         capture_output=True,
         text=True,

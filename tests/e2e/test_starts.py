@@ -7,7 +7,6 @@ import runpy
 import shutil
 import socket
 import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -29,7 +28,7 @@ from fairwall.rpc import identity
 from sim.deployment import certificates
 from sim.deployment import check as of_check
 from sim.deployment.health import status
-from tests import disks, postgres
+from tests import disks, forked, postgres
 from tests.command import fairwall
 from tests.loans import Deployment, ask
 
@@ -305,7 +304,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def started(folder: Path, *options: str) -> tuple[int, str]:
     """Start the service, which ends: its status, and the line with which it does."""
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(folder / "policy.toml"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = forked.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout == ""
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("compliance: "))
     assert line == done.stderr.splitlines()[-1]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
 SERVE = "fairwall deploy serve --policy policy.toml\n"
@@ -54,7 +56,7 @@ def test_the_tutorial_is_played(tmp_path: Path) -> None:
         try:
             assert it.stdout is not None
             assert address in it.stdout.readline(), (own / "log").read_text()
-            asked = subprocess.run(
+            asked = forked.run(
                 [sys.executable, "-c", program], cwd=own, capture_output=True, text=True, check=False, timeout=300
             )
         finally:

@@ -175,11 +175,12 @@ def test_verify_names_the_file_that_was_changed(copied: Path) -> None:
         assert any(finding.check in ("chain", "open") and finding.where.startswith(name) for finding in found)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", ["trials.jsonl", "scenario.toml", "logs/developer.log"])
-def test_every_other_file_is_anchored_too(copied: Path, name: str) -> None:
-    (copied / name).write_bytes((copied / name).read_bytes() + b"\n")
-    assert Finding("file", name, "is not what it was when the run ended") in verify(copied).findings
+def test_every_other_file_is_anchored_too(copied: Path) -> None:
+    names = ("trials.jsonl", "scenario.toml", "logs/developer.log")
+    for name in names:
+        (copied / name).write_bytes((copied / name).read_bytes() + b"\n")
+    changed = {Finding("file", name, "is not what it was when the run ended") for name in names}
+    assert changed <= {*verify(copied).findings}
 
 
 def test_a_changed_summary_is_found(copied: Path) -> None:
@@ -190,8 +191,7 @@ def test_a_changed_summary_is_found(copied: Path) -> None:
     assert verify(copied).findings == (Finding("file", "result.json", text),)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("line", [{}, {"game": "reveal"}, {"game": "inference", "attack": "kl"}, {"game": []}])
+@pytest.mark.parametrize("line", [{"game": "inference", "attack": "kl"}, {"game": []}])
 def test_a_line_that_is_no_trial_s_is_found(copied: Path, line: dict[str, Any]) -> None:
     with (copied / "trials.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
@@ -339,8 +339,7 @@ def test_starts_that_are_left_out_or_made_up_are_named(copied: Path, times: int)
     assert confined(copied, starts) == [Finding("reported", "result.json", text)]
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("starts", [None, "landlock", ["landlock"], [{"developer": "landlock"}]])
+@pytest.mark.parametrize("starts", [None, [{"developer": "landlock"}]])
 def test_confinement_that_is_none_is_named(copied: Path, starts: Any) -> None:
     anchored_anew(copied, confinement=starts)
     checks = {finding.where for finding in verify(copied).findings}
@@ -385,7 +384,7 @@ def test_a_scenario_that_was_not_played_is_named(copied: Path) -> None:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("said", [False, None, 1])
+@pytest.mark.parametrize("said", [False, 1])
 def test_a_run_that_was_not_played_to_its_end_is_found(copied: Path, said: object) -> None:
     anchored_anew(copied, complete=said)
     text = "the run was not played to its end"
@@ -681,25 +680,23 @@ ENCODINGS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("place", ["within random bytes", "alone"])
-def test_a_planted_column_is_found_in_every_encoding(table: Table, encoding: str, place: str) -> None:
-    deal_compliance(table, A)
-    rng = np.random.default_rng(1)
-    before, after = (rng.bytes(size) for size in ((37, 410) if place != "alone" else (0, 0)))
-    seed = before + ENCODINGS[encoding] + after
-    deal_developer(table, rng.random((100, 3)), seed=seed)
-    found = table.findings()
-    assert found
-    assert {finding.check for finding in found} == {"protected"}
-    assert all("developer received what it must not" in finding.text for finding in found)
-    assert all("protected 0 of deal-1" in finding.text for finding in found)
+def test_a_planted_column_is_found_in_every_encoding(tmp_path: Path, place: str) -> None:
+    for number, (encoding, planted) in enumerate(ENCODINGS.items()):
+        (tmp_path / str(number)).mkdir()
+        table = Table(tmp_path / str(number))
+        deal_compliance(table, A)
+        rng = np.random.default_rng(1)
+        before, after = (rng.bytes(size) for size in ((37, 410) if place != "alone" else (0, 0)))
+        deal_developer(table, rng.random((100, 3)), seed=before + planted + after)
+        found = table.findings()
+        assert found, encoding
+        assert {finding.check for finding in found} == {"protected"}, encoding
+        assert all("developer received what it must not" in finding.text for finding in found), encoding
+        assert all("protected 0 of deal-1" in finding.text for finding in found), encoding
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
-@pytest.mark.parametrize("people", [100, 3000])
+@pytest.mark.parametrize(("kind", "people"), [(np.float64, 100), (np.float32, 3000), (np.uint8, 100)])
 def test_a_planted_feature_is_found_across_chunks(table: Table, kind: type[np.generic], people: int) -> None:
     """The column of a table: a value a row, rows far apart, cut wherever chunks break."""
     protected = group(people)
