@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import struct
 import subprocess
 import sys
@@ -753,11 +754,10 @@ def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_hundred_thousand_messages_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_bytes(target, service, 90_000, 2)
-    check_messages(target, service, 10_000)
+def test_five_thousand_messages_are_refused_and_cost_nothing(target: Target, service: str) -> None:
+    check_bytes(target, service, 4_500, secrets.randbits(40))
+    check_messages(target, service, 500)
 
 
 class Careless(AuditService):

@@ -82,9 +82,9 @@ def test_nor_in_what_is_said_at_the_start_and_in_the_page(seed: int, folder: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", range(200))
-def test_nor_in_ten_thousand_other_sequences(case: int, folder: Path) -> None:
-    assert differences((secrets.randbits(40) for _ in range(50)), folder) == {}
+@pytest.mark.parametrize("case", range(40))
+def test_nor_in_a_thousand_sequences_that_are_drawn_anew(case: int, folder: Path) -> None:
+    assert differences((secrets.randbits(40) for _ in range(25)), folder) == {}
 
 
 @pytest.mark.few(1)

@@ -1,4 +1,4 @@
-"""The list of mutants, which `make mutants` tries in hours: each changes the code as it stands, and names its tests."""
+"""The list of mutants, which `make slow` tries in shards: each changes the code as it stands, and names its tests."""
 
 from __future__ import annotations
 
