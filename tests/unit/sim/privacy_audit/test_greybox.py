@@ -1,4 +1,5 @@
 import inspect
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -181,13 +182,19 @@ def test_no_mechanism_is_accused(name):
     assert found(name).faults == ()
 
 
+ASKED = [
+    *itertools.product(PRIVATE, OFTEN, (1, 3), (0.2, 1.0, 5.0)),
+    *(  # each mechanism by each metric once, and all numbers of models and epsilons in turn
+        pytest.param(
+            *asked, (1, 3, 25)[place % 3], (0.2, 1.0, 5.0)[place // 3 % 3], marks=pytest.mark.slow(seconds=1.5)
+        )
+        for place, asked in enumerate(itertools.product(PRIVATE, METRICS))
+    ),
+]
+
+
 @pytest.mark.few(12)
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
-@pytest.mark.parametrize("queries", [1, 3, pytest.param(25, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "metric", [metric if metric in OFTEN else pytest.param(metric, marks=pytest.mark.slow) for metric in METRICS]
-)
-@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize(("name", "metric", "queries", "epsilon"), ASKED)
 def test_nor_is_it_whatever_is_asked(name, metric, queries, epsilon):
     if MECHANISMS[name].refuses(metric, epsilon, delta_of(name)) is None:
         some = pairs(metric, 12, queries)[::4]
