@@ -33,6 +33,8 @@ ROOT = Path(__file__).parent.parent
 TESTS_FAILED = 1
 """How pytest ends where a test failed; any other status but 0 is a mistake in the list, such as a test's name."""
 TIMED_OUT = 124
+SECONDS_MAX = 300
+"""How long a mutant's tests may take: one that takes longer is noticed too."""
 RAISED = -1
 MISSING = re.compile(r" - (NameError|UnboundLocalError|ImportError|ModuleNotFoundError|SyntaxError)\b")
 
@@ -141,12 +143,12 @@ def try_out(mutant: Mutant, tree: Path) -> str:
         return f"stale: its text is there {times} times"
     file.write_text(whole.replace(mutant.old, mutant.new))
     try:
-        status, last = run(tree, mutant.tests)
+        status, last = run(tree, mutant.tests, SECONDS_MAX)
     finally:
         file.write_text(whole)
     if status == RAISED:
         return f"raises: {last}"
-    if status not in (0, TESTS_FAILED):
+    if status not in (0, TESTS_FAILED, TIMED_OUT):
         return f"not tried: {last}"
     return "killed" if status else "survived"
 
