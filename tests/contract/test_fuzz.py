@@ -753,7 +753,7 @@ def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target
     check_messages(target, service, 80)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=40)
 @pytest.mark.parametrize("service", SERVICES)
 def test_five_thousand_messages_are_refused_and_cost_nothing(target: Target, service: str) -> None:
     check_bytes(target, service, 4_500, secrets.randbits(40))

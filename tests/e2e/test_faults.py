@@ -244,7 +244,7 @@ def test_ten_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: 
     check_plans(tmp_path, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(1, 25))
 def test_240_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: int) -> None:

@@ -260,7 +260,7 @@ def test_a_service_killed_10_times_loses_no_charge_and_answers_nothing_twice(tmp
     assert len(inspect(place_of(tmp_path))[0].records) > 100
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=40)
 @STORES
 @pytest.mark.parametrize("seed", [2, 3])
 def test_a_service_killed_60_times_loses_no_charge_and_answers_nothing_twice(

@@ -90,7 +90,7 @@ probes = 100
 "compliance.epsilon" = ["inf", 100.0]
 """
 
-SLOW, CHECK = pytest.mark.slow, pytest.mark.check
+SLOW, CHECK = pytest.mark.slow(seconds=12), pytest.mark.check
 GAMES = {"reveal", "inference", "release", "disclosure", "training", "groups", "wash", "overfit", "curator"}
 HAS_FIXED = kernels.processor() == kernels.LEVEL
 FIXED = pytest.mark.skipif(not HAS_FIXED, reason=f"fixed kernels need {kernels.LEVEL}")

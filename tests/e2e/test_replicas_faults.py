@@ -45,7 +45,7 @@ def test_two_services_whose_budget_runs_out_under_40_faults(tmp_path: Path) -> N
     under_faults(tmp_path, faults=40, requests=400, seed=2, budget=1500 * CHARGE)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=80)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("budget", [PLENTY, 2000 * CHARGE], ids=["plenty", "a budget that runs out"])
 def test_two_services_under_80_faults(tmp_path: Path, budget: float) -> None:
