@@ -337,8 +337,10 @@ def main() -> int:
                 print(f"stale: no such change any more: {gone}", flush=True)  # noqa: T201
                 failed = True
             tests = tests_in(Path(folder, "0"), module["tests"])
+            shares = [dict(share) for job in range(chosen.jobs) if (share := list(tests.items())[job :: chosen.jobs])]
+            copies = [Path(folder, str(job)) for job in range(len(shares))]
             try:
-                called = calls_of(Path(folder, "0"), tests)
+                called = [each for found in threads.map(calls_of, copies, shares) for each in found]
             except RuntimeError as error:
                 print(f"{name}: {error}", file=sys.stderr)  # noqa: T201
                 return 2

@@ -268,7 +268,6 @@ def heard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], str]:
 
 
 @pytest.mark.check
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow(seconds=5)) for name in mutants()]
 )
