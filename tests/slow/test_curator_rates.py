@@ -9,13 +9,13 @@ from fairwall.laws import cheating
 from sim.games import read
 from tests.curator import cell_of, played
 
-pytestmark = pytest.mark.slow(seconds=45)
+pytestmark = pytest.mark.slow(seconds=30)
 TRIALS = 1000
 
 
 @pytest.mark.parametrize(("draws", "printed"), [(2, 0.75), (5, 1.59), (10, 2.25), (100, 4.49)])
 def test_the_best_of_several_noises_shifts_answers_as_printed(draws: int, printed: float) -> None:
-    trials = 100 if draws < 100 else 20
+    trials = 30 if draws < 100 else 10
     cell = cell_of(cheat="best", strength=draws, requests=100)
     shift = np.mean([played(cell, trial).line["shift"] for trial in range(trials)])
     assert shift == pytest.approx(printed, rel=0.05)

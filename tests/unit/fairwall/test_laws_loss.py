@@ -71,13 +71,16 @@ def test_pure_losses_in_a_sample_of_the_universe(metric: str, n: int) -> None:
         assert 0.99 <= cauchy <= ROUNDING
 
 
-@pytest.mark.slow(seconds=90)
-@pytest.mark.parametrize("part", range(7))
+@pytest.mark.slow(seconds=70)
+@pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("metric", METRICS)
 def test_cauchy_loss_in_the_whole_universe(metric: str, part: int) -> None:
+    """Each number of people and each share, and of their pairs a third."""
     shares = sorted({epsilon / queries for queries in range(1, 101) for epsilon in EPSILONS})
     worst = 0.0
-    for n, share in itertools.product(range(4 + part, 201, 7), shares):
+    for n, (place, share) in itertools.product(range(4 + part, 201, 3), enumerate(shares)):
+        if (n // 3 + place) % 3:
+            continue
         loss = float(tuned_loss(metric, n, 1, share).max()) / share
         assert loss <= ROUNDING
         worst = max(worst, loss)

@@ -218,7 +218,7 @@ def test_binary_sensitivities_are_the_worst_case_over_cells(metric: str, n: int,
     assert compare(metric, cell_sums(metric, n, may_be_empty), may_be_empty) >= 20
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=1.5)
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("n", [8, 9, 10])
 @pytest.mark.parametrize("metric", BOUNDED)
@@ -226,7 +226,7 @@ def test_binary_sensitivities_up_to_ten_people(metric: str, n: int, may_be_empty
     assert compare(metric, cell_sums(metric, n, may_be_empty), may_be_empty) >= 20
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=1.5)
 @pytest.mark.parametrize("metric", BOUNDED)
 def test_binary_sensitivities_of_seven_persons(metric: str) -> None:
     compare(metric, persons(metric, 7, False), False)
@@ -278,7 +278,12 @@ def labels_of(cells: Cells) -> tuple[int, int]:
 
 @pytest.mark.few(7)
 @pytest.mark.parametrize(
-    "n", [*range(1, 8), pytest.param(8, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)]
+    "n",
+    [
+        *range(1, 8),
+        pytest.param(8, marks=pytest.mark.slow(seconds=1.5)),
+        pytest.param(9, marks=pytest.mark.slow(seconds=1.5)),
+    ],
 )
 @pytest.mark.parametrize("metric", BOUNDED)
 def test_groups_of_at_least_g_move_a_metric_as_far_as_the_laws_say(metric: str, n: int) -> None:
