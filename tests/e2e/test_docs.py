@@ -48,7 +48,7 @@ LONG = (
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(command, marks=pytest.mark.slow(seconds=8) if command.startswith(LONG) else ())
+        pytest.param(command, marks=pytest.mark.slow(seconds=15) if command.startswith(LONG) else ())
         for command in COMMANDS
     ],
 )
