@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-com
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check quick test-all postgres second-client browser mutants lint bench site pythons proto lock supply clean
+.PHONY: demo test check slow quick postgres second-client browser lint bench site pythons proto lock supply clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
@@ -22,18 +22,18 @@ test: $(VENV)/.installed-all
 check: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "check and not slow"
 
+# What both leave out, in twelve shards of minutes each: slow tests, with fresh examples of Hypothesis, and mutants of the
+# code, which tell which changes no test notices. All shards are run by .ci/nightly: make slow SHARD=3/12
+SHARD ?= 1/12
+
+slow: $(VENV)/.installed-all
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow --shard $(SHARD) --hypothesis-profile=default
+	$(BIN)/python scripts/mutants.py --shard $(SHARD) --jobs 2
+	$(BIN)/python scripts/drawn_mutants.py --shard $(SHARD) --jobs 2
+
 # What concerns some files, as far as `test` runs it: make quick compliance/deployment/serve.py docs/serving.md
 quick: $(VENV)/.installed-all
 	$(BIN)/python scripts/quick.py $(filter-out $@,$(MAKECMDGOALS))
-
-# Hours: all tests, with fresh examples of Hypothesis.
-test-all: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -m "" --hypothesis-profile=default
-
-# Changes the code in one place at a time, and tells which changes no test notices.
-mutants: $(VENV)/.installed-all
-	$(BIN)/python scripts/mutants.py --jobs 2
-	$(BIN)/python scripts/drawn_mutants.py --jobs 2
 
 # A PostgreSQL server until Ctrl-C, for a ledger in a database; it prints its address.
 postgres: $(VENV)/.installed-all

@@ -1,12 +1,13 @@
 """Draws mutants of the code by rule, tells which no test notices, and scores each module by them.
 
-python scripts/drawn_mutants.py [--module NAME] [--jobs N] [--number N]
+python scripts/drawn_mutants.py [--module NAME] [--shard K/N] [--jobs N] [--number N]
 
 ``scripts/mutants.toml`` lists defects that somebody thought of; these nobody chose. Each changes one operator, number,
 truth value, check or call. Which of all are tried is a matter of a digest of the place and of the change, so that the
 choice stays the same when other lines change. ``scripts/drawn_mutants.toml`` says which files a module has, and which
-tests; and why a mutant that survives may. Any other survivor is printed; the status is 1 where a module's score is
-below its `least`.
+tests, those of `make test`; and why a mutant that survives may. Any other survivor is printed; the status is 1 where a
+module's score is below its `least`, by more than one mutant where a shard has part of them. One that raises before any
+test fails is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from mutants import ROOT, TESTS_FAILED, TIMED_OUT, copy_of_tree, run
+from mutants import RAISED, ROOT, TESTS_FAILED, TIMED_OUT, copy_of_tree, part, run
 
 SIGNS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
@@ -37,9 +38,10 @@ SIGNS: dict[type[ast.AST], tuple[str, str]] = {
 """Each operator's sign, and the one that is put in its place."""
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
 TIMES_AS_LONG = 2
-"""How many times as long as without any mutant, and two minutes more, the tests may take on one."""
-NO_TESTS = 5
-"""How pytest ends where it is left with no test."""
+"""How many times as long as without any mutant, and a minute more, the tests may take on one."""
+INTERRUPTED, NO_TESTS = 2, 5
+"""How pytest ends where tests cannot be collected, and where it is left with none."""
+OPTIONS = ("-m", "not slow and not check", "-p", "scripts.called")
 SAYS_ONLY = ("LOG.", "logging.", "warnings.")
 """Calls whose loss changes no more than what people read."""
 
@@ -131,8 +133,8 @@ class _Finder(ast.NodeVisitor):
     def _named(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         self.function.append(node.name)
         defaults = [] if isinstance(node, ast.ClassDef) else [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-        for part in [*defaults, *node.body]:
-            self.visit(part)
+        for each in [*defaults, *node.body]:
+            self.visit(each)
         self.function.pop()
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _named  # noqa: N815 - decorators, types: not visited
@@ -233,10 +235,10 @@ def changes(path: Path) -> Iterator[Change]:
         yield change
 
 
-def drawn(paths: set[Path], number: int) -> list[Change]:
-    """Draw so many changes of a module's files, all of its places alike."""
+def drawn(paths: set[Path]) -> dict[str, Change]:
+    """Draw changes of a module's files, all of its places alike: all of them, in the order in which they are tried."""
     unlike = {str(change): change for path in sorted(paths) for change in changes(path)}
-    return sorted(unlike.values(), key=lambda change: change.rank)[:number]
+    return dict(sorted(unlike.items(), key=lambda item: item[1].rank))
 
 
 def tests_in(tree: Path, patterns: list[str]) -> dict[str, Path]:
@@ -254,7 +256,7 @@ def calls_of(tree: Path, tests: dict[str, Path]) -> list[Called]:
     """Run a module's tests without a mutant; what each calls. Raises RuntimeError where one fails."""
     told = tree / "called"
     told.unlink(missing_ok=True)
-    status, last = run(tree, tests, None, ("-p", "scripts.called"), CALLED=str(told))
+    status, last = run(tree, tests, None, OPTIONS, CALLED=str(told))
     if status:
         raise RuntimeError(f"the tests fail without any mutant: {last}")
     lines = map(json.loads, told.read_text().splitlines())
@@ -281,23 +283,24 @@ def parts_of(change: Change, called: list[Called], tests: dict[str, Path]) -> It
 
 
 def try_out(change: Change, tree: Path, called: list[Called], tests: dict[str, Path]) -> str:
-    """Say how a mutant fared: killed or survived."""
+    """Say how a mutant fared: killed, survived, or raises."""
     file, chosen = tree / change.file, tree / "chosen"
     whole = file.read_bytes()
     file.write_bytes(whole[: change.start] + change.new.encode() + whole[change.end :])
     try:
-        for part in parts_of(change, called, tests):
+        for those in filter(None, parts_of(change, called, tests)):
             seconds = dict[str, float]()
-            for each in part:
+            for each in those:
                 seconds[each.file] = seconds.get(each.file, 0.0) + each.seconds
-            chosen.write_text("\n".join(each.test for each in sorted(part, key=lambda each: seconds[each.file])))
-            limit = 120 + TIMES_AS_LONG * sum(seconds.values())
-            plugin = ("-p", "scripts.called")
-            status, last = run(tree, seconds, limit, plugin, CHOSEN=str(chosen)) if part else (NO_TESTS, "")
+            chosen.write_text("\n".join(each.test for each in sorted(those, key=lambda each: seconds[each.file])))
+            limit = 60 + TIMES_AS_LONG * sum(seconds.values())
+            status, last = run(tree, seconds, limit, ("-x", *OPTIONS), CHOSEN=str(chosen))
             if status in (TESTS_FAILED, TIMED_OUT):
                 return "killed"
+            if status in (RAISED, INTERRUPTED):
+                return "raises"
             if status not in (0, NO_TESTS):
-                return f"killed before any test ran: {last}"
+                raise RuntimeError(f"{change}: not tried: {last}")
     finally:
         file.write_bytes(whole)
     return "survived"
@@ -307,6 +310,7 @@ def main() -> int:
     """Draw mutants of each module, try them, and print the scores."""
     parser = argparse.ArgumentParser(description="Draw mutants of the code and try them.")
     parser.add_argument("--module", default="", help="this module alone")
+    parser.add_argument("--shard", default="1/1", metavar="K/N", help="the K-th of N parts of all")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--number", type=int, help="how many of each module, instead of what the list says")
     chosen = parser.parse_args()
@@ -316,17 +320,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as threads:
         for job in range(chosen.jobs):
             trees.put(copy_of_tree(Path(folder, str(job))))
+        modules = {name: module for name, module in listed["module"].items() if chosen.module in ("", name)}
+        numbers = {name: chosen.number or module["number"] for name, module in modules.items()}
+        here = part([(name, number) for name in modules for number in range(numbers[name])], chosen.shard)
         counted_before: set[Path] = set()
         for name, module in listed["module"].items():
             paths = {path for pattern in module["files"] for path in ROOT.glob(pattern)} - counted_before
             counted_before |= paths
-            if chosen.module not in ("", name):
+            asked = [number for its, number in here if its == name]
+            if not asked:
                 continue
+            whole = drawn(paths)
+            of_module = [change for number, change in enumerate(whole.values()) if number in asked]
             excused = {one["mutant"]: one["why"] for one in module.get("survives", ())}
-
+            for gone in excused.keys() - whole.keys():
+                print(f"stale: no such change any more: {gone}", flush=True)  # noqa: T201
+                failed = True
             tests = tests_in(Path(folder, "0"), module["tests"])
+            shares = [dict(share) for job in range(chosen.jobs) if (share := list(tests.items())[job :: chosen.jobs])]
+            copies = [Path(folder, str(job)) for job in range(len(shares))]
             try:
-                called = calls_of(Path(folder, "0"), tests)
+                called = [each for found in threads.map(calls_of, copies, shares) for each in found]
             except RuntimeError as error:
                 print(f"{name}: {error}", file=sys.stderr)  # noqa: T201
                 return 2
@@ -338,21 +352,18 @@ def main() -> int:
                 finally:
                     trees.put(tree)
 
-            for gone in excused.keys() - {str(change) for path in paths for change in changes(path)}:
-                print(f"stale: no such change any more: {gone}", flush=True)  # noqa: T201
-                failed = True
-            asked = drawn(paths, chosen.number or module["number"])
             killed = counted = 0
-            for number, (change, fared) in enumerate(zip(asked, threads.map(fate, asked), strict=True), start=1):
-                print(f"{name}: {number} of {len(asked)}: {fared}", file=sys.stderr, flush=True)  # noqa: T201
+            fates = enumerate(zip(of_module, threads.map(fate, of_module), strict=True), start=1)
+            for number, (change, fared) in fates:
+                print(f"{name}: {number} of {len(of_module)}: {fared}", file=sys.stderr, flush=True)  # noqa: T201
                 why = excused.get(str(change), "")
-                killed += fared != "survived"
-                counted += fared != "survived" or not why
+                killed += fared == "killed"
+                counted += fared == "killed" or (fared == "survived" and not why)
                 if fared == "survived":
                     print(f"survived: {change}" + f" ({why})" * bool(why), flush=True)  # noqa: T201
-            score = killed / counted
-            print(f"{name}: {killed} of {counted} killed, {score:.0%}", flush=True)  # noqa: T201
-            failed |= score < module["least"]
+            print(f"{name}: {killed} of {counted} killed, {killed / (counted or 1):.0%}", flush=True)  # noqa: T201
+            is_part = len(asked) < numbers[name]
+            failed |= counted - killed > (1 - module["least"]) * counted + is_part
     return int(failed)
 
 

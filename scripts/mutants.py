@@ -1,17 +1,19 @@
 """Changes the code in one place at a time, and tells which changes no test notices: a score for each module.
 
-python scripts/mutants.py [--only TEXT] [--jobs N]
+python scripts/mutants.py [--only TEXT] [--shard K/N] [--jobs N]
 
 The mutants stand in ``scripts/mutants.toml``: a file, the text that is replaced, what stands there instead, and the
 tests of which at least one must fail. Each is tried in a copy of the tree, with the interpreter that runs this. A
 mutant may say why it survives; any other survivor, and one whose text is not in its file just once, ends this with
-status 1.
+status 1. So does one that raises where it should do wrong: its tests are not collected, their fixtures break, or a name
+is missing in it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,11 +27,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeVar
 
 ROOT = Path(__file__).parent.parent
 TESTS_FAILED = 1
 """How pytest ends where a test failed; any other status but 0 is a mistake in the list, such as a test's name."""
 TIMED_OUT = 124
+SECONDS_MAX = 300
+"""How long a mutant's tests may take: one that takes longer is noticed too."""
+RAISED = -1
+MISSING = re.compile(r" - (NameError|UnboundLocalError|ImportError|ModuleNotFoundError|SyntaxError)\b")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -93,10 +102,13 @@ def copy_of_tree(place: Path) -> Path:
 
 
 def run(
-    tree: Path, tests: Iterable[str], seconds: float | None = None, plugin: Sequence[str] = (), **names: str
+    tree: Path, tests: Iterable[str], seconds: float | None = None, options: Sequence[str] = ("-x",), **names: str
 ) -> tuple[int, str]:
-    """Run tests on a copy of the tree, with a plugin and names in its environment; how pytest ended, its last line."""
-    options = ("-q", "-x", "-p", "no:cacheprovider", *plugin, "-m", "not slow")
+    """Run tests on a copy of the tree, with options and names in its environment; how pytest ended, its last line.
+
+    A failure is told from an error: the status is `RAISED` where no test fails, or a name is missing in what it calls.
+    """
+    options = ("-q", "-p", "no:cacheprovider", "-m", "not slow", *options)
     command = [str(tree / ".venv/bin/python"), "-m", "pytest", *options, *tests]
     try:
         ended = subprocess.run(  # noqa: S603
@@ -105,7 +117,22 @@ def run(
     except subprocess.TimeoutExpired:
         return TIMED_OUT, "took too long"
     lines = (ended.stdout + ended.stderr).strip().split("\n")
-    return ended.returncode, lines[-1]
+    if ended.returncode != TESTS_FAILED:
+        return ended.returncode, lines[-1]
+    failed = [line for line in lines if line.startswith("FAILED ")]
+    if failed and not all(MISSING.search(line) for line in failed):
+        return TESTS_FAILED, lines[-1]
+    if "-x" in options:  # a later test may fail
+        return run(tree, tests, seconds, [option for option in options if option != "-x"], **names)
+    return RAISED, next((line for line in lines if line.startswith(("FAILED ", "ERROR "))), lines[-1])
+
+
+def part(listed: Sequence[T], shard: str) -> Sequence[T]:
+    """Take the K-th of N parts of a list, of places that are next to one another: what is alike stays together."""
+    place, number = map(int, shard.split("/"))
+    if not 1 <= place <= number:
+        raise ValueError(f"{shard}: which shard of how many, such as 3/12")
+    return listed[len(listed) * (place - 1) // number : len(listed) * place // number]
 
 
 def try_out(mutant: Mutant, tree: Path) -> str:
@@ -116,10 +143,12 @@ def try_out(mutant: Mutant, tree: Path) -> str:
         return f"stale: its text is there {times} times"
     file.write_text(whole.replace(mutant.old, mutant.new))
     try:
-        status, last = run(tree, mutant.tests)
+        status, last = run(tree, mutant.tests, SECONDS_MAX)
     finally:
         file.write_text(whole)
-    if status not in (0, TESTS_FAILED):
+    if status == RAISED:
+        return f"raises: {last}"
+    if status not in (0, TESTS_FAILED, TIMED_OUT):
         return f"not tried: {last}"
     return "killed" if status else "survived"
 
@@ -128,9 +157,11 @@ def main() -> int:
     """Try every mutant, print the scores, and end with 1 if one was neither killed nor excused."""
     parser = argparse.ArgumentParser(description="Try the mutants of scripts/mutants.toml.")
     parser.add_argument("--only", default="", help="those whose module, file or text holds this")
+    parser.add_argument("--shard", default="1/1", metavar="K/N", help="the K-th of N parts of them")
     parser.add_argument("--jobs", type=int, default=1)
     chosen = parser.parse_args()
     listed = [mutant for mutant in mutants(ROOT / "scripts/mutants.toml") if chosen.only in f"{mutant.module} {mutant}"]
+    listed = part(listed, chosen.shard)
     trees: SimpleQueue[Path] = SimpleQueue()
 
     def fate(mutant: Mutant) -> str:

@@ -12,6 +12,8 @@ import pytest
 
 from fairwall.rpc import kernels
 
+pytest_plugins = ["tests.shards"]
+
 # Before anything imports numpy: what tests expect they compute as the parties do, bit for bit. And several tests run at
 # once on few cores, where threads of linear algebra spend most of their time waiting for one another.
 kernels.fix()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import secrets
 import struct
 import subprocess
 import sys
@@ -752,12 +753,11 @@ def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target
     check_messages(target, service, 80)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.slow(seconds=25)
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_hundred_thousand_messages_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_bytes(target, service, 90_000, 2)
-    check_messages(target, service, 10_000)
+def test_2500_messages_are_refused_and_cost_nothing(target: Target, service: str) -> None:
+    check_bytes(target, service, 2_250, secrets.randbits(40))
+    check_messages(target, service, 250)
 
 
 class Careless(AuditService):

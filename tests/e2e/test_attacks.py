@@ -174,17 +174,9 @@ CONCEAL = [
 @pytest.mark.check
 @pytest.mark.parametrize(("epsilon", "least"), CONCEAL)
 def test_printed_conceal_against_the_best_decoder(attack: Play, epsilon: float, least: float) -> None:
-    # Of 25 trials the mean's standard error is about 2; the slow test below plays 200.
+    # Of 25 trials the mean's standard error is about 2; `test_noise_decoders` has 200 games, without processes.
     result = attack(RANDOM_ROWS, f"compliance.epsilon={epsilon}", mechanism="conceal", trials=25)
     assert result["summary"][0]["leakage"] >= least - 4
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("epsilon", "least"), CONCEAL)
-def test_printed_conceal_against_the_best_decoder_200_times(attack: Play, epsilon: float, least: float) -> None:
-    result = attack(RANDOM_ROWS, f"compliance.epsilon={epsilon}", mechanism="conceal", trials=200)
-    assert result["summary"][0]["leakage"] >= least
 
 
 @pytest.mark.check
@@ -259,20 +251,11 @@ def test_features_answers_and_both_under_noise(attack: Play) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("epsilon", "least"), [(1000.0, 69), (10_000.0, 85)])
-def test_printed_conceal_against_the_best_decoder_on_1000_people(attack: Play, epsilon: float, least: float) -> None:
-    developer = 'strategy = "random-binary"\ndecoder = "best"\nqueries = 400\n'
-    result = attack(developer, f"compliance.epsilon={epsilon}", mechanism="conceal", n=1000, n0=104, trials=40)
-    assert result["summary"][0]["leakage"] >= least
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_10_000_people_in_130_exact_answers(play: Play) -> None:
     result = play(
         "limit-synthetic-10000",
         "--trials",
-        "20",
+        "5",
         "--set",
         "developer.strategy=best",
         "--set",
@@ -280,21 +263,3 @@ def test_10_000_people_in_130_exact_answers(play: Play) -> None:
     )
     assert all(trial["exact"] for trial in result["trials"])
     assert max(answers(trial) for trial in result["trials"]) <= 130
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_one_ordinary_answer_gives_a_hundred_people_away_in_four_of_five_seeds(attack: Play) -> None:
-    result = attack('strategy = "meet"\nknows = ["n0"]\n', trials=10)
-    assert sum(trial["exact"] for trial in result["trials"]) >= 8
-    assert all(trial["seconds"] < 60 for trial in result["trials"])
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_one_person_aimed_at_4000_times(attack: Play) -> None:
-    developer = 'strategy = "targeted"\nqueries = 1\n'
-    result = attack(developer, "compliance.epsilon=100.0", mechanism="conceal", trials=4000)
-    (cell,) = result["summary"]
-    assert cell["targeted_rate"] >= 0.94
-    assert cell["targeted_balanced"] >= 0.94

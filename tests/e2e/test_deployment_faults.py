@@ -150,14 +150,8 @@ def check_links(deployment: Deployment, seeds: range, threads: int) -> None:
 
 
 @pytest.mark.slow
-def test_answers_through_bad_links_are_bought_once_and_never_drawn_again(deployment: Deployment) -> None:
-    check_links(deployment, range(50), 5)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_a_thousand_answers_through_bad_links(deployment: Deployment) -> None:
-    check_links(deployment, range(1000, 2000), 8)
+def test_200_answers_through_bad_links_are_bought_once_and_never_drawn_again(deployment: Deployment) -> None:
+    check_links(deployment, range(1000, 1200), 8)
 
 
 # A service that breaks a promise, over the same links.

@@ -41,16 +41,24 @@ LONG = (
     *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
     *("view demo", "replay demo", "replay conceal", "replay limit"),
 )
-"""How commands begin that take longer than all others together; they run with the slow tests."""
+"""How commands begin that take longer than all others together; they run with the slow tests, five trials each."""
 
 
 @pytest.mark.check
 @pytest.mark.parametrize(
     "command",
-    [pytest.param(command, marks=pytest.mark.slow if command.startswith(LONG) else ()) for command in COMMANDS],
+    [
+        pytest.param(command, marks=pytest.mark.slow(seconds=15) if command.startswith(LONG) else ())
+        for command in COMMANDS
+    ],
 )
 def test_a_command_that_is_shown_runs(fairwall: Callable[..., subprocess.CompletedProcess[str]], command: str) -> None:
-    finished = fairwall(*shlex.split(command))
+    few = (
+        ("--trials", "5")
+        if command.startswith(LONG) and command.startswith("run") and "--trials" not in command
+        else ()
+    )
+    finished = fairwall(*shlex.split(command), *few)
     assert finished.returncode == 0, finished.stderr
     if "--json" not in command:
         # A path is as long as it is.

@@ -244,10 +244,10 @@ def test_ten_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: 
     check_plans(tmp_path, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(1, 105))
-def test_a_thousand_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(1, 17))
+def test_160_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: int) -> None:
     check_plans(tmp_path, seed)
 
 

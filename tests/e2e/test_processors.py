@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -20,8 +21,8 @@ ALIKE, OLDER = ("Haswell", "Skylake-Client", "EPYC"), "Nehalem"
 COMMAND = "import sys; sys.executable = {python!r}; sys.argv[0] = 'fairwall'; from sim.cli.start import main; main()"
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(1800),
+    pytest.mark.slow(seconds=90),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(QEMU is None, reason="needs qemu-x86_64, of Debian's package qemu-user"),
 ]
 
@@ -50,8 +51,7 @@ def games() -> list[str]:
     return sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 
 
-@pytest.mark.parametrize("processor", ALIKE)
-@pytest.mark.parametrize("game", games())
+@pytest.mark.parametrize(("game", "processor"), list(zip(games(), itertools.cycle(ALIKE), strict=False)))
 def test_a_golden_run_replays_bit_for_bit(game: str, processor: str, tmp_path: Path) -> None:
     """PyTorch's games too. Where not all versions are those that the run was recorded with, nothing else differs."""
     found, _ = replayed(game, processor, tmp_path)
@@ -60,7 +60,7 @@ def test_a_golden_run_replays_bit_for_bit(game: str, processor: str, tmp_path: P
     assert differs == []
 
 
-@pytest.mark.parametrize("game", games())
+@pytest.mark.parametrize("game", ["reveal"])
 def test_a_golden_run_replays_to_the_tolerance_where_there_are_no_fixed_kernels(game: str, tmp_path: Path) -> None:
     found, said = replayed(game, OLDER, tmp_path)
     assert not found["bit_for_bit"]

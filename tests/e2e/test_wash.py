@@ -277,7 +277,7 @@ def test_the_published_two_sample_check_is_not_reproduced() -> None:
     assert detection(750, 46, 127, 0.058, least(127, 0.058, 0.05)) == pytest.approx(0.69, abs=0.005)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=150)
 def test_the_scenario_says_what_the_page_does(tmp_path: Path) -> None:
     """40 deals: few flips after exact answers, many from features alone, as many under counts at epsilon 1."""
     sweep = read("wash")

@@ -120,7 +120,7 @@ def test_nothing_that_fails_with_something_else_breaks_a_promise(name: str) -> N
     keeps_its_promises(*FULL[name])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=80)
 @pytest.mark.parametrize("name", LARGEST)
 def test_nothing_in_the_largest_worlds_breaks_a_promise(name: str) -> None:
     """Six million states more, in two and a half minutes of one core, and 700 MB."""

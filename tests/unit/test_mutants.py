@@ -1,10 +1,14 @@
-"""The list of mutants, which `make mutants` tries in hours: each changes the code as it stands, and names its tests."""
+"""The list of mutants, which `make slow` tries in shards: each changes the code as it stands, and names its tests."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 MODULES = tomllib.loads((ROOT / "scripts" / "mutants.toml").read_text(encoding="utf-8"))["module"]
@@ -43,3 +47,35 @@ def test_each_drawn_mutant_that_may_survive_changes_a_line_that_is_there() -> No
         lines = (ROOT / place.split()[0]).read_text(encoding="utf-8").split("\n")
         assert old in map(str.strip, lines), mutant
         assert old != new
+
+
+FARES = {
+    "def test_it():\n    assert False": "failed",
+    "def test_it():\n    raise ValueError": "failed",
+    "def test_first():\n    nowhere\ndef test_it():\n    assert False": "failed",
+    "def test_it():\n    nowhere": "raised",
+    "def test_it():\n    import nowhere": "raised",
+    "import pytest\n@pytest.fixture\ndef own():\n    raise ValueError\ndef test_it(own):\n    pass": "raised",
+    "import nowhere": "not tried",
+    "def test_it():\n    pass": "passed",
+}
+"""Tests, and how a mutant fares on which they run so: killed only where one of them finds something wrong."""
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("test", FARES)
+def test_a_mutant_that_raises_is_not_killed(test: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / "scripts" / "mutants.py")
+    assert spec is not None
+    assert spec.loader is not None
+    mutants = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "mutants", mutants)
+    spec.loader.exec_module(mutants)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    (tmp_path / "test_one.py").write_text(test)
+    status, _ = mutants.run(tmp_path, ["test_one.py"])
+    fares = {0: "passed", mutants.TESTS_FAILED: "failed", mutants.RAISED: "raised"}
+    assert fares.get(status, "not tried") == FARES[test]

@@ -181,13 +181,12 @@ def test_people_who_are_put_into_the_cells_of_a_part_of_them_cost_epsilon_at_wor
         check("cells", predictions, 0.5)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.slow(seconds=70)
 @pytest.mark.parametrize("name", MECHANISM_NAMES)
-def test_every_setting_of_up_to_60_people_costs_epsilon_at_worst(name: str) -> None:
+def test_settings_of_up_to_60_people_cost_epsilon_at_worst(name: str) -> None:
     for people in FEW:
         for number, (predictions, epsilon) in enumerate(settings(people)):
-            if name != "low-rank" or (number + people) % 5 == 0:  # which takes 3 ms a flip: each fifth setting
+            if (number + people) % (5 if name == "low-rank" else 3) == 0:  # which takes 3 ms a flip
                 check(name, predictions, epsilon)
                 assert worst_loss(name, asked(predictions), epsilon, N0_BOUGHT) <= Fraction(written(epsilon))
     for metric in ("eo", "eodds_max", "di"):
@@ -197,13 +196,12 @@ def test_every_setting_of_up_to_60_people_costs_epsilon_at_worst(name: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", MECHANISM_NAMES)
 @pytest.mark.parametrize("people", MANY)
 def test_up_to_3000_people_cost_epsilon_at_worst(name: str, people: int) -> None:
     for number, (predictions, epsilon) in enumerate(settings(people)):
         # Of so many people's flips a setting takes seconds, of low-rank's tens of seconds.
-        every = {"cells": 1, "cube": 5, "low-rank": 30}[name]
+        every = {"cells": 5, "cube": 10, "low-rank": 30}[name]
         if number % every == people % every:
             check(name, predictions, epsilon)
 

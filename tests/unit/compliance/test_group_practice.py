@@ -226,7 +226,7 @@ def held(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[str,
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "epsilon"), [*zip(WORLDS, (0.3, 1.0, 3.0, 0.3, 1.0), strict=True)])
-@pytest.mark.parametrize("worlds", [15, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [15, pytest.param(300, marks=pytest.mark.slow)])
 def test_intervals_hold_the_exact_number_in_94_worlds_of_100(name: str, epsilon: float, worlds: int) -> None:
     for kind, times in held(name, epsilon, worlds).items():
         assert scipy.stats.binom.cdf(sum(times), len(times), 0.94) > FALSE_ALARM, kind
@@ -240,7 +240,7 @@ def test_intervals_for_half_of_the_noise_are_found_out() -> None:
 
 @pytest.mark.check
 @pytest.mark.parametrize(("kind", "sizes"), [("tables", [150, 850]), ("rows", [6, 30, 80, 400])], ids=["two", "few"])
-@pytest.mark.parametrize("worlds", [15, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [15, pytest.param(300, marks=pytest.mark.slow)])
 def test_intervals_of_what_is_asked_of_a_service_hold_it(
     kind: str, sizes: list[int], worlds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,7 +393,7 @@ def test_whoever_is_known_in_part_may_be_of_the_groups_that_fit() -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("worlds", [30, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [30, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_bounds_hold_whoever_the_unknown_are(epsilon: float, worlds: int) -> None:
     """Against the worst fills: all who may make the first group's ratio smallest, and largest."""

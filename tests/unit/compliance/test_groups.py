@@ -420,7 +420,7 @@ def missed(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[st
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "epsilon"), [*zip(WORLDS, (0.3, 1.0, 5.0, 0.3, 1.0, 5.0, 0.3), strict=True)])
-@pytest.mark.parametrize("worlds", [12, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [12, pytest.param(200, marks=pytest.mark.slow)])
 def test_intervals_hold_the_exact_number(name: str, epsilon: float, worlds: int) -> None:
     for kind, times in missed(name, epsilon, worlds).items():
         assert scipy.stats.binom.sf(sum(times) - 1, len(times), 0.05) > FALSE_ALARM if times else True, kind

@@ -281,7 +281,7 @@ def drawn_records(world: Any, rng: np.random.Generator, epsilon: float, golden: 
     return counts.records(), np.array([chosen[own == group].mean() for group in range(likely.shape[1])])
 
 
-@pytest.mark.parametrize("number", [4, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [4, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("epsilon", "golden"), [(1.0, 1_000), pytest.param(3.0, 400, marks=pytest.mark.check)])
 @pytest.mark.parametrize("kind", ["made", pytest.param("acs", marks=pytest.mark.check)])
 def test_the_interval_in_three_parts_holds_the_exact_rate(kind: str, epsilon: float, golden: int, number: int) -> None:
@@ -302,7 +302,7 @@ def test_the_interval_in_three_parts_holds_the_exact_rate(kind: str, epsilon: fl
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("number", [8, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [8, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["made", pytest.param("acs", marks=pytest.mark.check)])
 def test_probabilities_whose_assumption_is_broken_are_found_out_and_the_interval_holds(kind: str, number: int) -> None:
     """Decisions depend on the group beyond what probabilities are made of: by 20 points for one of them."""

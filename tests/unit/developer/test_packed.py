@@ -117,16 +117,18 @@ def right(
     ("name", "n", "n0", "setting", "most"),
     [
         ("packed", 100, 10, {"b": 0.1}, 4),
-        pytest.param("packed", 1000, 104, {}, 21, marks=pytest.mark.slow),
-        pytest.param("packed", 1000, 104, {"b": 0.1}, 25, marks=pytest.mark.slow),
+        pytest.param("packed", 1000, 104, {}, 21, marks=pytest.mark.slow(seconds=24)),
+        pytest.param("packed", 1000, 104, {"b": 0.1}, 25, marks=pytest.mark.slow(seconds=24)),
         pytest.param("splitting", 100, 10, {"precision": 4}, 7, marks=pytest.mark.check),
         pytest.param("splitting", 100, 10, {"precision": "float32", "told": False}, 5, marks=pytest.mark.check),
         ("splitting", 100, 10, {"metric": "abs_sp", "b": 0.1}, 5),
-        pytest.param("splitting", 1000, 104, {}, 13, marks=pytest.mark.slow),
-        pytest.param("splitting", 1000, 104, {"precision": 4, "n0": 104}, 63, marks=pytest.mark.slow),
-        pytest.param("splitting", 1000, 104, {"precision": 4, "n0": 104, "b": 0.1}, 108, marks=pytest.mark.slow),
-        pytest.param("splitting", 1000, 104, {"b": 0.1}, 16, marks=pytest.mark.slow),
-        pytest.param("splitting", 1000, 104, {"metric": "abs_sp"}, 14, marks=pytest.mark.slow),
+        pytest.param("splitting", 1000, 104, {}, 13, marks=pytest.mark.slow(seconds=24)),
+        pytest.param("splitting", 1000, 104, {"precision": 4, "n0": 104}, 63, marks=pytest.mark.slow(seconds=24)),
+        pytest.param(
+            "splitting", 1000, 104, {"precision": 4, "n0": 104, "b": 0.1}, 108, marks=pytest.mark.slow(seconds=24)
+        ),
+        pytest.param("splitting", 1000, 104, {"b": 0.1}, 16, marks=pytest.mark.slow(seconds=24)),
+        pytest.param("splitting", 1000, 104, {"metric": "abs_sp"}, 14, marks=pytest.mark.slow(seconds=24)),
     ],
 )
 def test_everybody_is_right_in_eight_worlds(name: str, n: int, n0: int, setting: dict[str, object], most: int) -> None:
@@ -162,7 +164,7 @@ def test_every_small_world() -> None:
                 assert right(name, a, b=b, metric=metric, seed=n)[0]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=1)
 @pytest.mark.parametrize("name", PLAYS)
 @pytest.mark.parametrize("metric", ["sp", "abs_sp"])
 @pytest.mark.parametrize("base", [np.zeros, np.ones, lambda n: np.full(n, 0.5), lambda n: np.linspace(0, 1, n)])

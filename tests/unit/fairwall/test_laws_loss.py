@@ -69,21 +69,23 @@ def test_pure_losses_in_a_sample_of_the_universe(metric: str, n: int) -> None:
         assert 0.99 <= cauchy <= ROUNDING
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.slow(seconds=70)
+@pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("metric", METRICS)
-def test_cauchy_loss_in_the_whole_universe(metric: str) -> None:
+def test_cauchy_loss_in_the_whole_universe(metric: str, part: int) -> None:
+    """Each number of people and each share, and of their pairs a third."""
     shares = sorted({epsilon / queries for queries in range(1, 101) for epsilon in EPSILONS})
     worst = 0.0
-    for n, share in itertools.product(range(4, 201), shares):
+    for n, (place, share) in itertools.product(range(4 + part, 201, 3), enumerate(shares)):
+        if (n // 3 + place) % 3:
+            continue
         loss = float(tuned_loss(metric, n, 1, share).max()) / share
         assert loss <= ROUNDING
         worst = max(worst, loss)
     assert worst >= 0.99
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.slow(seconds=50)
 @pytest.mark.parametrize("metric", METRICS)
 def test_laplace_and_conceal_losses_in_the_whole_universe(metric: str) -> None:
     for n, queries, epsilon in itertools.product(range(4, 201), (1, 10, 100), EPSILONS):
@@ -141,8 +143,7 @@ def test_losses_of_choices_and_of_blocks_in_a_sample_of_the_universe(metric: str
         check_choices_and_blocks(metric, n, queries, epsilon)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.slow(seconds=100)
 @pytest.mark.parametrize("metric", METRICS)
 def test_losses_of_choices_and_of_blocks_in_the_whole_universe(metric: str) -> None:
     for n, queries, epsilon in itertools.product(range(4, 201), (1, 2, 10, 37, 100), EPSILONS):

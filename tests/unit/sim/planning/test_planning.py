@@ -279,12 +279,11 @@ def random_case(generator: np.random.Generator, *, near: bool) -> tuple[Batch, f
         return resolved(asked), within, least_favourable(asked, within)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_a_hundred_random_cases_against_the_mechanism() -> None:
+@pytest.mark.slow(seconds=60)
+def test_forty_random_cases_against_the_mechanism() -> None:
     """Those within two standard errors of the level are not counted; half of all lie near where the answer turns."""
     generator, draws, right, counted, wrong = np.random.default_rng(14), 1500, 0, 0, []
-    for i in range(100):
+    for i in range(40):
         asked, within, worst = random_case(generator, near=i % 2 == 0)
         share = share_within(asked, within, worst, draws, seed=i)
         if abs(share - LEVEL) < 2 * standard_error(share, draws):
@@ -294,5 +293,5 @@ def test_a_hundred_random_cases_against_the_mechanism() -> None:
         right += agrees
         if not agrees:
             wrong.append((asked, within, worst, share))
-    assert counted >= 60
+    assert counted >= 24
     assert right >= 0.95 * counted, wrong

@@ -1,4 +1,5 @@
 import inspect
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
