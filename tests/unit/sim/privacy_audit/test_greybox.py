@@ -1,5 +1,4 @@
 import inspect
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
