@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.group_tables import Rows, Share, Table, _joining, _quantile
+from fairwall.laws.group_tables import Rows, Share, Table, _joining, _quantile, beside
 from fairwall.laws.groups import balanced
 from fairwall.laws.quantiles import LEVEL
 
@@ -131,11 +131,15 @@ def _noise_of_strata(place: int, rate: float, strata: int, groups: int) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A number for each group, NaN where it is not defined, and the ends of its interval, all of shape (groups,)."""
+    """A number for each group and the ends of its interval, all NaN where it is undefined, all of shape (groups,)."""
 
     value: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name, end in zip(("low", "high"), beside(self.value, self.low, self.high), strict=True):
+            object.__setattr__(self, name, end)
 
 
 def balanced_accuracy(counts: Counts) -> Estimate:
@@ -214,7 +218,7 @@ def ratios_however_filled(
     Returns
     -------
     least, most : Estimate
-        In [0, 1]; NaN for groups that are not compared, and where fewer than two are. From the low end of the one to
+        In [0, 1]; NaN for groups that are not compared, where fewer than two are, and where nobody is a hit. From the low end of the one to
         the high end of the other lies the exact ratio of these people with 95%, noise counted, whoever they are.
     """
     elsewhere = (may_be & ~np.eye(len(may_be), dtype=np.bool_)).astype(np.float64)
@@ -227,7 +231,7 @@ def ratios_however_filled(
         among = np.where(compared, np.nan_to_num(theirs), -1.0)
         second, first = (np.sort(among, axis=-1)[..., [place]] for place in (-2, -1))
         largest = np.where(among == first, second, first)  # of all groups but each
-        return np.where(compared & (largest >= 0), np.fmin(_over(own, largest), 1.0), np.nan)
+        return np.where(compared & (largest >= 0), np.minimum(_over(own, largest), 1.0), np.nan)
 
     if compared.sum() < 2:
         nothing = np.full(len(compared), np.nan)
