@@ -640,7 +640,7 @@ class AuditClient:
         by: str | Sequence[str],
         epsilon: float,
         *,
-        bounds: tuple[float, float] = (0.0, 1.0),
+        bounds: tuple[float, float] | None = None,
         reference: str | Sequence[str] | None = None,
         **asked: Any,
     ) -> list[dict[str, Any]]:
@@ -651,9 +651,9 @@ class AuditClient:
         values : array_like, shape (people,)
             Scores or prices.
         by, epsilon, asked : as of `count_by_group`, but for measures.
-        bounds : tuple of float
+        bounds : tuple of float, optional
             What values are clipped to: public, such as a policy's least and highest price. Noise is as large as
-            their distance.
+            their distance. By default [0, 1], and a value outside is refused.
         reference : as of `fairwall.client.by_group.ByGroup.practice`, the largest mean by default.
 
         Returns
@@ -661,7 +661,7 @@ class AuditClient:
         list of dict
             One record for each group: ``mean``, in the unit of the values, and ``standardised_difference``, the group's
             mean less the reference's over the standard deviation of all people's clipped values; each with ``_low`` and
-            ``_high``, as of `ByGroup.frame`.
+            ``_high``, as of `ByGroup.frame`; and ``clipped``, how many of all people's values lay outside the bounds.
 
         Raises
         ------

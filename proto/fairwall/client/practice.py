@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from fairwall.client.by_group import ByGroup, told
 from fairwall.client.gaps import require_pandas
 from fairwall.client.predictions import numbers
-from fairwall.laws.group_tables import compared
+from fairwall.laws.group_tables import UNDEFINED, compared
 from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
+
+_ALIKE = 1e-9
+"""Values that differ by less of their bounds are one value, as float64 has computed it."""
 
 Count = Callable[..., ByGroup]
 """`AuditClient.count_by_group`."""
@@ -186,26 +189,33 @@ def standardised_differences(
     values: Any,
     by: Any,
     epsilon: float,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None,
     reference: str | Sequence[str] | None,
     asked: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Buy means and compare them; see `AuditClient.standardised_difference`."""
-    low, high = bounds
+    low, high = bounds or (0.0, 1.0)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"bounds must be two numbers, the lower one first, not {bounds}")
     given = _one(values)
+    outside = int(((given < low) | (given > high)).sum())
+    if outside and bounds is None:
+        raise ValueError(
+            f"values: {outside} of {len(given)} lie outside [0, 1], all from {given.min():g} to {given.max():g}: pass "
+            "bounds=(least, most) that hold them, such as a policy's prices; those beyond are clipped, and counted"
+        )
     scaled = (np.clip(given, low, high) - low) / (high - low)
+    if np.ptp(scaled) < _ALIKE:
+        clipped = f", {outside} of them clipped to the bounds {low:g} to {high:g}" if outside else ""
+        raise ValueError(f"values: all {len(given)} are alike{clipped}; a difference over no deviation is {UNDEFINED}")
     deviation = float(scaled.std())
-    if not deviation > 0:
-        raise ValueError("values must be numbers, and differ within their bounds")
     bought = count(_labelled(values, scaled[np.newaxis]), by, epsilon, measures=("mean_score",), **asked)
     joined, share = bought.joined(None), bought.share("mean_score")
     means = told("mean", Estimate(share.estimate, *share.interval()))
     place = joined.reference(share.estimate, reference)
     return joined.records(
         {name: low + (high - low) * mean for name, mean in means.items()}
-        | {"compared": joined.compared}
+        | {"clipped": np.full(len(joined.values), outside), "compared": joined.compared}
         | joined.beside(
             "standardised_difference", place, lambda other: standardised_difference(share, other, deviation)
         )

@@ -319,7 +319,7 @@ def test_what_is_undefined_has_an_undefined_interval() -> None:
         ),
         (
             lambda buy: practice.standardised_differences(buy, [1, 2, 3], "kind", 1.0, (4, 5), None, {}),
-            "differ within their bounds",
+            "all 3 are alike, 3 of them clipped to the bounds 4 to 5",
         ),
     ],
 )
