@@ -25,7 +25,7 @@ from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search, candidates_of
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.laws.alternatives import Candidates
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metric import find_metric, meaning
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
 from fairwall.wire.audits import ID_DIGITS, audit_digest, sealed_digest
@@ -573,7 +573,8 @@ class AuditClient:
         asked = by_group.measures_for(batch) if measures is None else tuple(measures)
         for measure in asked:
             if measure not in by_group.MEASURES:
-                raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}")
+                hint = meaning(measure, by_group.MEASURES, by_group=True)
+                raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}{hint}")
         names = (by,) if isinstance(by, str) else tuple(by)
         bought = self._call(
             lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon, rows_digest=digest),

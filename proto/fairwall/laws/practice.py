@@ -219,7 +219,8 @@ def ratios_however_filled(
     -------
     least, most : Estimate
         In [0, 1]; NaN for groups that are not compared, where fewer than two are, and where nobody is a hit. From
-        the low end of the one to the high end of the other lies the exact ratio of these people with 95%, noise counted, whoever they are.
+        the low end of the one to the high end of the other lies the exact ratio of these people with 95%, noise
+        counted, whoever they are.
     """
     elsewhere = (may_be & ~np.eye(len(may_be), dtype=np.bool_)).astype(np.float64)
 
