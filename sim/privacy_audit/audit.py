@@ -54,8 +54,8 @@ class Verdict:
 
     @property
     def accused_by_code(self) -> bool:
-        """Whether the grey-box test finds fault with it. It draws nothing that a sound subject could be accused by."""
-        return bool(self.faults)
+        """Whether the grey-box test proves a fault. It draws nothing that a sound subject could be accused by."""
+        return any(fault.proven for fault in self.faults or ())
 
     @property
     def accused(self) -> bool:

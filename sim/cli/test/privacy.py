@@ -78,6 +78,9 @@ def privacy(
         raise typer.Exit(FAILED)
 
 
+_UNKNOWN = "not known whether "
+
+
 def as_record(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for JSON: one flat object; an infinite number is the string "inf"."""
     evidence, setting, faults = verdict.evidence, verdict.setting, verdict.faults
@@ -123,6 +126,7 @@ def _as_record(fault: Fault) -> dict[str, Any]:
 
     file, line = fault.places[0]
     record = {"kind": fault.kind, "about": ABOUT[fault.kind], "file": file, "line": line, "source": fault.source}
+    record["proven"] = fault.proven
     return _finite({**record, "pair": fault.pair, "batch": fault.batch, "cost": fault.cost})
 
 
@@ -161,7 +165,7 @@ def _print_verdict(verdict: Verdict) -> None:
         table.add_row("grey box", "not looked into: more than one request" if verdict.faults is None else "no fault")
     for fault in verdict.faults or ():
         cost = "" if fault.cost is None else f": epsilon {fault.cost:.4g}"
-        table.add_row("grey box", Text(ABOUT[fault.kind] + cost))
+        table.add_row("grey box", Text(("" if fault.proven else _UNKNOWN) + ABOUT[fault.kind] + cost))
         table.add_row("", Text("in " + ", from ".join(f"{_short(file)}:{line}" for file, line in fault.places)))
         table.add_row("", Text(fault.source))
         table.add_row("", Text(f"on {fault.pair}; batch {fault.batch}"))
@@ -188,6 +192,10 @@ def _sentence(verdict: Verdict) -> str:
             if accused
         ]
         return f"{verdict.subject}: ACCUSED by {' and '.join(by)}: it does not keep epsilon {verdict.claimed:g}"
+    if verdict.faults and verdict.evidence is None:
+        return (
+            f"{verdict.subject}: not known. The code cannot be followed, and nothing was drawn: leave out --grey-only"
+        )
     if verdict.evidence is None:
         return f"{verdict.subject}: not accused. Nothing was drawn: the grey-box test alone has looked"
     if verdict.evidence.reach <= verdict.claimed and verdict.exact is None:
