@@ -10,6 +10,7 @@ import typer
 
 from fairwall.errors import UserError
 from sim.cli import run
+from sim.cli.found import console
 from sim.cli.status import WIDTH, Interrupted
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ def frontier(
     else:
         folder = _played(source, asked, run.writable(out or Path("runs")), jobs)
     shown, page = _written(folder)
-    from rich.console import Console
-
-    Console(highlight=False, width=WIDTH).print(shown)
+    console(WIDTH).print(shown)
     typer.echo(f"frontier: {page}")
 
 

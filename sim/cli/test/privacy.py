@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairwall.plugins import offer
+from sim.cli.found import console
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED
 
@@ -60,12 +61,12 @@ def privacy(
     subject, setting = prepare(
         mechanism, metric=metric, n=people, queries=models, epsilon=epsilon, delta=delta, batches=batches
     )
-    from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(f"{mechanism}: first draw") as status:
+    with console(stderr=True).status(Text(f"{mechanism}: first draw")) as status:
 
         def on_look(look: int, lower: float) -> None:
-            status.update(f"{mechanism}: look {look}, epsilon is at least {lower:.3g}")
+            status.update(Text(f"{mechanism}: look {look}, epsilon is at least {lower:.3g}"))
 
         others = find("mechanisms", mechanism)
         with others.watched("in its test") if others else contextlib.nullcontext():
@@ -135,7 +136,6 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print_verdict(verdict: Verdict) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -169,9 +169,9 @@ def _print_verdict(verdict: Verdict) -> None:
         table.add_row("", Text("in " + ", from ".join(f"{_short(file)}:{line}" for file, line in fault.places)))
         table.add_row("", Text(fault.source))
         table.add_row("", Text(f"on {fault.pair}; batch {fault.batch}"))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(_sentence(verdict))
+    screen = console()
+    screen.print(table)
+    screen.print(_sentence(verdict))
 
 
 def _short(file: str) -> str:
@@ -204,7 +204,6 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def _print_list() -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from sim.privacy_audit.catalogue import Kind, names
@@ -214,10 +213,10 @@ def _print_list() -> None:
         ("broken twin", "Broken on purpose: each must be accused"),
         ("sound sibling", "Their sound siblings: none may be"),
     )
-    console = Console(highlight=False)
+    screen = console()
     for kind, title in kinds:
         table = Table.grid("name", "about", padding=(0, 2))
         for name, about in names(kind).items():
             table.add_row(f"  {name}", about)
-        console.print(title)
-        console.print(table)
+        screen.print(title)
+        screen.print(table)
