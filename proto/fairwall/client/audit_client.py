@@ -132,6 +132,7 @@ class AuditClient:
     def __init__(self, address: str | Sequence[str], credentials: str | Path, *, data: str | None = None) -> None:
         own = identity.load(Path(credentials))
         self._address = address if isinstance(address, str) else " and ".join(address)
+        self._first = address if isinstance(address, str) else address[0]
         self._others = 0 if isinstance(address, str) else len(address) - 1
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
@@ -774,7 +775,7 @@ class AuditClient:
     def _no_answer(self, error: grpc.RpcError, kind: str) -> str:
         code = error.code() if isinstance(error, grpc.Call) else None
         if isinstance(error, grpc.Call) and _lost(error):
-            why = channel.why_lost(error)
+            why = channel.why_lost(error, self._first)
         elif code == grpc.StatusCode.UNIMPLEMENTED:
             why = f"the service has no data set{kind}, or is not of this kind (UNIMPLEMENTED)"
         else:

@@ -379,6 +379,8 @@ def key_of(name: str) -> str:
 
 def find_metric(metric: str) -> Metric:
     """Return the metric of this name, see `key_of`; ValueError with a line for another one."""
+    if not isinstance(metric, str):
+        raise ValueError(f"metric: must be a name, such as 'sp', not a value of type {type(metric).__name__}")
     try:
         return METRICS[key_of(metric)]
     except NotAMetric as error:
