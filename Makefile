@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FITS = import sys; sys.version_info < (3, 11) and sys.exit("fairwall needs Python 3.11 or later, and this is %s: make clean, then \
+	name one, as in make demo PYTHON=python3.12" % sys.version.split()[0])
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
@@ -24,6 +26,10 @@ check: $(VENV)/.installed-all
 # What concerns some files, as far as `test` runs it: make quick compliance/deployment/serve.py docs/serving.md
 quick: $(VENV)/.installed-all
 	$(BIN)/python scripts/quick.py $(filter-out $@,$(MAKECMDGOALS))
+ifeq (quick,$(firstword $(MAKECMDGOALS)))
+.PHONY: $(filter-out quick pyproject.toml,$(MAKECMDGOALS))
+$(filter-out quick pyproject.toml,$(MAKECMDGOALS)): ; @:
+endif
 
 # Hours: all tests, with fresh examples of Hypothesis.
 test-all: $(VENV)/.installed-all
@@ -109,6 +115,7 @@ clean:
 	rm -rf $(VENV) build
 
 $(VENV)/.installed: pyproject.toml
+	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -c '$(FITS)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[games]'
 	touch $@
