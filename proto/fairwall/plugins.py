@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from fairwall.errors import UserError
 
 if TYPE_CHECKING:
+    import ast
     import importlib.metadata
 
 KINDS = ("strategies", "decoders", "attacks", "defences", "mechanisms", "laws", "metrics", "datasets", "games")
@@ -97,7 +98,8 @@ class Plugin:
             if self.place:
                 module, _, attribute = self.place.partition(":")
                 return functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
-            return getattr(_of_text(self.source, self.digest, self.text), self.kind.upper())[self.name]
+            table = self.kind.upper()
+            return getattr(_of_text(self.source, self.digest, self.text, table), table)[self.name]
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call what it gave."""
@@ -290,11 +292,17 @@ def recall(records: Sequence[Mapping[str, str]]) -> None:
     PluginError
         For one that is needed to read it.
     """
+    if lacking := missing(records):
+        raise PluginError(lacking)
     for record in records:
         if find(record["kind"], record["name"]) is None:
-            if record["kind"] not in OF_PARTIES:
-                raise _missing(record)
             _here.given += (Plugin(**record),)
+
+
+def missing(records: Sequence[Mapping[str, str]]) -> str:
+    """Say in a line which plug-ins are needed to read of a run, and are not here; empty where all are."""
+    needed = [each for each in records if each["kind"] not in OF_PARTIES and find(each["kind"], each["name"]) is None]
+    return "; ".join(str(_missing(each)) for each in needed)
 
 
 def require(records: Sequence[Mapping[str, str]]) -> None:
@@ -390,22 +398,55 @@ def _module_name(digest: str) -> str:
     return f"_fairwall_plugin_{digest[:16]}"
 
 
-def _of_text(source: str, digest: str, text: str) -> ModuleType:
-    """Run a file's text once, as a module of its own."""
-    name = _module_name(digest)
-    if name in sys.modules:
-        return sys.modules[name]
-    module = sys.modules[name] = ModuleType(name)  # where dataclasses look for it
+def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
+    """Run what one table of a file needs, each statement once, in a module of the file's own.
+
+    The others may be of parties whose code this process may not read, or must not run.
+    """
+    import ast
     import linecache
 
+    name, body = _module_name(digest), ast.parse(text).body
+    module = sys.modules.setdefault(name, ModuleType(name))  # where dataclasses look for it
     module.__file__ = source
     linecache.cache[source] = (len(text), None, text.splitlines(keepends=True), source)
+    done = module.__dict__.setdefault("__done__", set[int]())
     try:
-        exec(compile(text, source, "exec"), module.__dict__)  # noqa: S102 - that is what a plug-in is for
+        for place in sorted(_needed(body, table) - done):
+            done.add(place)
+            code = compile(ast.Module([body[place]], []), source, "exec")
+            exec(code, module.__dict__)  # noqa: S102 - that is what a plug-in is for
     except BaseException:
         del sys.modules[name]
         raise
     return module
+
+
+def _needed(body: Sequence[ast.stmt], table: str) -> set[int]:
+    """Find the statements that a name follows from: what makes it, what that uses, and what else is done with those."""
+    import ast
+
+    makes = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
+    bound, used = list[set[str]](), list[set[str]]()
+    for statement in body:
+        nodes = list(ast.walk(statement))
+        own = {each.arg for each in nodes if isinstance(each, ast.arg)}
+        own |= {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        read = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+        defines = isinstance(statement, makes[2:5])
+        aliases = [each for node in nodes if isinstance(node, makes[:2]) for each in node.names]
+        imported = {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+        bound.append({getattr(statement, "name", "")} if defines else own | imported)
+        used.append(read - own - imported if defines else read)
+    names, found = {table, "*"}, set[int]()
+    while more := {
+        place
+        for place, statement in enumerate(body)
+        if place not in found and (bound[place] & names or (used[place] & names and not isinstance(statement, makes)))
+    }:
+        found |= more
+        names = names.union(*(used[place] for place in more))
+    return found
 
 
 def _refused(error: BaseException) -> str:

@@ -352,8 +352,8 @@ def _give(folder: Path, credentials: Credentials) -> None:
 
 def _write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    for name, text in files.items():
-        replace(folder / f"{name}.pem", text)
+    for name, text in {".gitignore": "*\n", **{f"{name}.pem": text for name, text in files.items()}}.items():
+        replace(folder / name, text)  # in a working tree, a private key is nothing to commit
 
 
 def _text(path: Path) -> str:

@@ -236,6 +236,13 @@ def prepare(
         claim = subject.claim
     except ValueError as error:
         raise PrivacyAuditError(str(error)) from error
+    except Exception as error:
+        if ":" not in name or isinstance(error, UserError):
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise PrivacyAuditError(
+            f"{name} is no mechanism: {what}; give it refuses, cost and release, or a law"
+        ) from error
     if refusal:
         raise PrivacyAuditError(refusal)
     if math.isinf(claim.epsilon):

@@ -25,6 +25,7 @@ from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search, candidates_of
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.laws.alternatives import Candidates
+from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric, meaning
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
@@ -249,7 +250,6 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        _check_threshold(threshold)
         _check_weights(sample_weight)
         return self._asked(predictions, metric, epsilon, request_id, threshold, ids, table, once, by)
 
@@ -268,6 +268,7 @@ class AuditClient:
     ) -> Answer:
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
+        _check_threshold(threshold, metric)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
         searched = None if candidates is None else candidates(batch)
@@ -414,7 +415,7 @@ class AuditClient:
         """
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
-        _check_threshold(threshold)
+        _check_threshold(threshold, metric)
         if models is not None and (isinstance(models, str) or not models):
             raise ValueError("models must be names of the table's columns, at least one")
         asked = uuid.uuid4().hex if request_id is None else request_id
@@ -458,7 +459,7 @@ class AuditClient:
         """
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
-        _check_threshold(threshold)
+        _check_threshold(threshold, metric)
         asked, question = _request_id(request_id, once=once), ""
         names = tuple(map(str, models)) if isinstance(models, Mapping) else ()
         models = list(models.values()) if isinstance(models, Mapping) else models
@@ -831,9 +832,10 @@ def _check_epsilon(epsilon: float) -> None:
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
 
 
-def _check_threshold(threshold: float | None) -> None:
-    if threshold is not None and math.isnan(threshold):
-        raise ValueError("the threshold must be a number")
+def _check_threshold(threshold: float | None, metric: str) -> None:
+    least, most = metric_range(metric)
+    if threshold is not None and not least <= threshold <= most:
+        raise ValueError(f"threshold: {metric} is from {least:g} to {most:g}: pass one of its values, not {threshold}")
 
 
 def _batch(predictions: Any) -> Batch:
