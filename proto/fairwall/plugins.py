@@ -45,6 +45,9 @@ OF_PARTIES = ("strategies", "decoders", "attacks", "defences")
 SECONDS = 300.0
 """So long a call of a plug-in may take where a scenario says nothing."""
 
+_PARTIES = frozenset({"compliance", "developer", "adversary", "sim"})
+"""Packages that not every process may read."""
+
 STATUS = 4
 """The exit status of a party that a plug-in ended."""
 
@@ -399,10 +402,7 @@ def _module_name(digest: str) -> str:
 
 
 def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
-    """Run what one table of a file needs, each statement once, in a module of the file's own.
-
-    The others may be of parties whose code this process may not read, or must not run.
-    """
+    """Run a file's text once, as a module of its own; later, for another table of it, what was left out before."""
     import ast
     import linecache
 
@@ -412,7 +412,7 @@ def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
     linecache.cache[source] = (len(text), None, text.splitlines(keepends=True), source)
     done = module.__dict__.setdefault("__done__", set[int]())
     try:
-        for place in sorted(_needed(body, table) - done):
+        for place in sorted(_to_run(body, table) - done):
             done.add(place)
             code = compile(ast.Module([body[place]], []), source, "exec")
             exec(code, module.__dict__)  # noqa: S102 - that is what a plug-in is for
@@ -422,31 +422,36 @@ def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
     return module
 
 
-def _needed(body: Sequence[ast.stmt], table: str) -> set[int]:
-    """Find the statements that a name follows from: what makes it, what that uses, and what else is done with those."""
+def _to_run(body: Sequence[ast.stmt], table: str) -> set[int]:
+    """Find the statements to run for a table: all but those of others that need a party's code, which may be closed."""
     import ast
 
-    makes = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
-    bound, used = list[set[str]](), list[set[str]]()
+    bound, used, parties = list[set[str]](), list[set[str]](), set[str]()
     for statement in body:
         nodes = list(ast.walk(statement))
-        own = {each.arg for each in nodes if isinstance(each, ast.arg)}
-        own |= {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-        read = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
-        defines = isinstance(statement, makes[2:5])
-        aliases = [each for node in nodes if isinstance(node, makes[:2]) for each in node.names]
-        imported = {alias.asname or alias.name.partition(".")[0] for alias in aliases}
-        bound.append({getattr(statement, "name", "")} if defines else own | imported)
-        used.append(read - own - imported if defines else read)
-    names, found = {table, "*"}, set[int]()
-    while more := {
-        place
-        for place, statement in enumerate(body)
-        if place not in found and (bound[place] & names or (used[place] & names and not isinstance(statement, makes)))
-    }:
-        found |= more
-        names = names.union(*(used[place] for place in more))
-    return found
+        named = [each for each in nodes if isinstance(each, ast.Name)]
+        own = {each.id for each in named if isinstance(each.ctx, ast.Store)}
+        own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+        read = {each.id for each in named if isinstance(each.ctx, ast.Load)}
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            own = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+            root = (getattr(statement, "module", "") or statement.names[0].name).partition(".")[0]
+            parties |= own if root in _PARTIES else set()
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own, read = {statement.name}, read - own
+        bound.append(own)
+        used.append(read)
+    needed, left_out, places = {table}, set[int](), range(len(body))
+    while not (more := set[str]().union(*(used[at] for at in places if bound[at] & needed))) <= needed:
+        needed |= more
+    closed = parties - needed
+    while more_out := {at for at in places if at not in left_out and (bound[at] | used[at]) & closed}:
+        more_out -= {at for at in more_out if bound[at] & needed}
+        if not more_out:
+            break
+        left_out |= more_out
+        closed |= set[str]().union(*(bound[at] for at in more_out)) - needed
+    return set(places) - left_out
 
 
 def _refused(error: BaseException) -> str:

@@ -108,7 +108,9 @@ def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, list[object]]:
     except (ArithmeticError, AttributeError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise EnvelopeError("what is signed is no statement about a ledger") from None
     if types != (STATEMENT_TYPE, PREDICATE_TYPE) or not {"deployment", "only", "refusals"} <= account.keys():
-        raise EnvelopeError("what is signed is another kind of statement")
+        raise EnvelopeError(
+            "what is signed is another kind of statement than a ledger's: was it made by another version?"
+        )
     if signer != opened.described:
         raise EnvelopeError("the certificate or key beside the statement is not the one that it names")
     return account, at, digests

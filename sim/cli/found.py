@@ -23,7 +23,7 @@ def run_folder(name: str) -> Path:
         return Path(name)
     begun = list(Path("runs").glob("*/scenario.toml"))
     if not begun:
-        raise UserError(f"{LATEST}: there is no run in {Path('runs').absolute()}")
+        raise UserError(f"{LATEST}: there is no run in {Path('runs').absolute()}: name the folder of one")
     return max(begun, key=lambda path: path.stat().st_mtime_ns).parent
 
 

@@ -246,7 +246,7 @@ class _Register:
     def known(self, name: str) -> list[x509.Certificate]:
         found = self.of(name)
         if not found:
-            raise CertificatesError(f"{name}: nobody of that name has a certificate")
+            raise CertificatesError(f"{name}: nobody of that name has a certificate: add issues one")
         return found
 
     def issue(self, authority: Authority, name: str, days: int) -> Credentials:
@@ -282,7 +282,9 @@ def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Reg
             try:
                 certificates[0].verify_directly_issued_by(authority.certificate)
             except (ValueError, TypeError, InvalidSignature):
-                raise CertificatesError(f"{path}: these certificates were issued by another authority") from None
+                raise CertificatesError(
+                    f"{path}: these certificates were issued by another authority: name it by --authority"
+                ) from None
         yield _Register(descriptor, tuple(callers))
     finally:
         os.close(descriptor)
@@ -339,7 +341,9 @@ def _check_name(name: str) -> None:
 
 def _check_revocable(name: str) -> None:
     if name == COMPLIANCE:
-        raise CertificatesError(f"{name}: developers read no list of revoked certificates; make new ones for all")
+        raise CertificatesError(
+            f"{name}: cannot be revoked: developers read no list of revoked certificates; make new ones for all"
+        )
 
 
 def _folder(folder: Path, name: str) -> Path:

@@ -155,7 +155,9 @@ def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
     dealt = dealt_in(session.values())
     turns = [turn for turn in schedule(recorded.sweep) if f"deal-{turn[2]}" in dealt]
     if len(turns) < len(dealt):
-        raise ReplayError(f"{recorded.folder}: its scenario.toml has fewer trials than were recorded")
+        raise ReplayError(
+            f"{recorded.folder}: its scenario.toml has fewer trials than were recorded: bring the old one back"
+        )
     return turns
 
 

@@ -165,7 +165,9 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ResumeError(f"{self.path}: another process is playing in it") from None
+                raise ResumeError(
+                    f"{self.path}: another process is playing in it: wait for its end, or end it"
+                ) from None
             yield
 
     @property
@@ -320,7 +322,9 @@ def played(path: Path, refused: type[UserError]) -> tuple[dict[str, Any], dict[s
     except ValueError as error:
         raise refused(f"{path}: its scenario.toml or result.json cannot be read: {error}") from None
     if not isinstance(result, dict) or not isinstance(result.get("run"), str):
-        raise refused(f"{path}: its result.json does not say which run it is of")
+        raise refused(
+            f"{path}: its result.json does not say which run it is of: it was changed; bring the old one back"
+        )
     if result.get("version") != fairwall.__version__:
         raise refused(f"{path}: was played by fairwall {result.get('version')}, this is {fairwall.__version__}")
     return result, scenario

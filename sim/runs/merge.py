@@ -77,7 +77,7 @@ def _opened(path: Path) -> _Part:
     """Read a shard's folder, and make sure that it is as it was when the shard ended."""
     result, _ = played(path, MergeError)
     if "parts" in result:
-        raise MergeError(f"{path}: was merged already")
+        raise MergeError(f"{path}: was merged already: give the folders of its shards")
     if not result.get("files") or result.get("complete") is not True:
         raise MergeError(f"{path}: was not played to its end; `fairwall run ... --resume` plays what is missing")
     now = digests(path)

@@ -38,7 +38,7 @@ def side_by_side(folders: Sequence[Path]) -> str:
     if len(games) > 1:
         raise UserError(f"runs of {' and '.join(games)}: only runs of one game stand side by side")
     if len(runs) > MOST:
-        raise UserError(f"{len(runs)} runs: at most {MOST} stand side by side")
+        raise UserError(f"{len(runs)} runs: at most {MOST} stand side by side; leave some out")
     game, letters = GAMES[games[0]], ascii_uppercase[: len(runs)]
     told = [(*run, summarise(*run)) for _, run in runs]
     pages = dict(zip(letters, (game.page(*one) for one in told), strict=True))

@@ -53,7 +53,9 @@ def verify(
         If a file cannot be read.
     """
     if not (folder / "scenario.toml").is_file():
-        raise NoRun(f"{folder}: not a run's folder: it has no scenario.toml")
+        raise NoRun(
+            f"{folder}: not a run's folder: it has no scenario.toml; name one that fairwall run printed, or latest"
+        )
     scripts = scripts or [read(path) for path in paths(folder)]
     if not scripts:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')

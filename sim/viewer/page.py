@@ -70,7 +70,9 @@ def open_run(folder: Path) -> Run:
         If a file cannot be read.
     """
     if not (folder / "scenario.toml").is_file():
-        raise NoRun(f"{folder}: not a run's folder: it has no scenario.toml")
+        raise NoRun(
+            f"{folder}: not a run's folder: it has no scenario.toml; name one that fairwall run printed, or latest"
+        )
     sessions = _sessions(folder)
     if not sessions:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
@@ -107,7 +109,9 @@ def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, beside: Othe
     index = data.index(beside)
     text = document(index, data.blocks.texts)
     if len(text.encode()) > PAGE_BYTES_MAX:
-        raise ViewError(f"{run.folder}: the page would be larger than {PAGE_BYTES_MAX:,} bytes; give --trial")
+        raise ViewError(
+            f"{run.folder}: the page would be larger than {PAGE_BYTES_MAX:,} bytes; show one trial by --trial"
+        )
     return text
 
 

@@ -323,7 +323,9 @@ class AuditClient:
         """
         told = self.terms().commitment
         if told is None:
-            raise ValueError("this service commits to nothing: its policy has no audit.committed")
+            raise ValueError(
+                "this service commits to nothing, so there is nothing to keep: its policy has no audit.committed"
+            )
         self._kept = Kept.begin(Path(folder), self._data, identity.name_in(self._certificate), told)
 
     def search(
@@ -417,7 +419,9 @@ class AuditClient:
         _check_epsilon(epsilon)
         _check_threshold(threshold, metric)
         if models is not None and (isinstance(models, str) or not models):
-            raise ValueError("models must be names of the table's columns, at least one")
+            raise ValueError(
+                "models must be a list of names of the table's columns, at least one; left out: all but the id's"
+            )
         asked = uuid.uuid4().hex if request_id is None else request_id
         columns = models or ()
         return self._call(
@@ -465,7 +469,7 @@ class AuditClient:
         models = list(models.values()) if isinstance(models, Mapping) else models
         files = [_model(each) for each in (models if isinstance(models, list | tuple) else [models])]
         if not files:
-            raise ValueError("models must be at least one")
+            raise ValueError("models: there is none: give a path, bytes or a model of ONNX, or several by name")
         if asked is None:
             header = gaps.sealed_header(self._data, "", metric, files, epsilon, threshold, by)
             question = sealed_digest(header, files).hex()
@@ -509,7 +513,7 @@ class AuditClient:
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
         if models < 1:
-            raise ValueError("a batch asks about one model at least")
+            raise ValueError(f"models: must be at least 1, the number that you mean to ask about, not {models}")
         return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
 
     def group_terms(self) -> GroupTerms:
@@ -718,7 +722,7 @@ class AuditClient:
             batch, digest = rows.arranged(predictions, ids, table, known)
             return _batch(batch), digest
         if ids is not None or table is not None:
-            raise ValueError("this service's rows have no ids to compare yours with: predictions must be in its order")
+            raise ValueError("this service's rows have no ids to compare yours with: leave ids and table out")
         return _batch(predictions), b""
 
     def _check_rows(self, digest: bytes, compared: bool | None) -> None:

@@ -156,7 +156,9 @@ def by_quantile(
     ends = np.unique(np.quantile(values, np.arange(1, quantiles) / quantiles))
     thresholds = ends[ends > values.min()]
     if not len(thresholds):
-        raise ValueError("scores: all quantiles are the least score, and no threshold parts the people")
+        raise ValueError(
+            "scores: so many are alike that no threshold parts the people: ask for more quantiles, or by other scores"
+        )
     above = values >= thresholds[:, np.newaxis]
     measures = ("selection_rate", *(("true_positive_rate", "false_positive_rate") if labels else ()))
     bought = count(_labelled(scores, above), by, epsilon, measures=measures, **asked)
@@ -169,7 +171,7 @@ def by_segment(
     """Buy counts by segment; see `AuditClient.by_segment`."""
     values, column = _one(decisions), np.asarray(segments, dtype=object)
     if not np.isin(values, (0, 1)).all():
-        raise ValueError("decisions must be 0 or 1")
+        raise ValueError("decisions must be 0 or 1; make them of scores, as by scores >= 0.5, or ask by_quantile")
     if column.shape != values.shape:
         raise ValueError(f"segments of shape {column.shape} are not one for each of {len(values)} decisions")
     if _is_series(decisions) and _is_series(segments) and not decisions.index.equals(segments.index):
@@ -227,8 +229,8 @@ def _one(predictions: Any) -> NDArray[Any]:
     values = numbers(predictions)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"predictions must be of one model, and have the shape (people,), not {values.shape}")
-    if np.isnan(values.astype(np.float64)).any():
-        raise ValueError("predictions must be numbers, and none missing")
+    if missing := int(np.isnan(values.astype(np.float64)).sum()):
+        raise ValueError(f"predictions must be numbers, and none missing: {missing} of {len(values)} are NaN")
     return values
 
 

@@ -208,10 +208,10 @@ def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[Audit]:
     try:
         epsilon = float(_option(pytestconfig, "audit_epsilon"))
     except ValueError:
-        raise pytest.UsageError("audit_epsilon: must be a number") from None
+        raise pytest.UsageError("audit_epsilon: must be a number above 0: what one question may cost") from None
     when_exhausted = pytestconfig.getini("audit_when_exhausted") or "fail"
     if when_exhausted not in ("fail", "skip"):
-        raise pytest.UsageError("audit_when_exhausted: must be fail or skip")
+        raise pytest.UsageError(f"audit_when_exhausted: must be fail or skip, not {when_exhausted}")
     credentials = pytestconfig.rootpath / _option(pytestconfig, "audit_credentials")
     data = pytestconfig.getini("audit_data") or None
     with AuditClient(_option(pytestconfig, "audit_address"), credentials, data=data) as audits:

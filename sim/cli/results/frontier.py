@@ -90,7 +90,7 @@ def _written(folder: Path) -> tuple[RenderableType, Path]:
     find = _front_of(sweep, str(folder))
     lines = read_trials(folder / "trials.jsonl")
     if not lines:
-        raise UserError(f"{folder}: no trial finished")
+        raise UserError(f"{folder}: no trial finished: fairwall run --resume plays on")
     try:
         front = find(sweep, lines, summarise(sweep, lines))
         text = frontier_page(folder, sweep, lines, front.page())

@@ -13,7 +13,7 @@ from sim.privacy_audit.catalogue import prepare
 
 FILE = """
 import math
-from no_such_party.mechanisms import Release  # what this process may not read
+from compliance.no_such_part import Release  # what this process may not read
 from dataclasses import dataclass
 
 RUN = []
