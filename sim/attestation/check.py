@@ -66,13 +66,6 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
         The deployment's ``authority.pem``, from the reader's own credentials.
     key : Path, optional
         Instead, compliance's public key, if it signs with a key of its own.
-
-    Raises
-    ------
-    EnvelopeError
-        If a file is not what compliance has signed.
-    NotFound, SigningKeyError
-        If there is nothing to check, or nothing to check it with.
     """
     page = file
     if file.name.endswith(STATEMENT):

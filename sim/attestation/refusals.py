@@ -39,10 +39,6 @@ def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None =
     dict
         ``logs`` by name and SHA-256, ``from`` and ``to`` which time they tell of calls, and ``calls``: how many by
         caller, method, data set (None where the refusal came before it was known) and reason.
-
-    Raises
-    ------
-    LogError
     """
     files, times, counts = [], [], Counter[tuple[str, str, str, str]]()
     for log in logs:

@@ -129,13 +129,7 @@ def dial(address: str, server: str, run: str, credentials: Credentials | None, *
 
 
 def method_types(method: str) -> tuple[type[Message], type[Message], bool, bool]:
-    """Return a method's request and response types, and whether each of the two is a stream.
-
-    Raises
-    ------
-    KeyError
-        If the protocol has no such method.
-    """
+    """Return a method's request and response types, and whether each of the two is a stream."""
     service, _, name = method.strip("/").partition("/")
     found: Any = descriptor_pool.Default().FindServiceByName(service).FindMethodByName(name)
     if found is None:
@@ -175,14 +169,7 @@ def start(
 
 
 def finish(method: str, call: Any) -> Seen:
-    """Wait for a call's end, and look at all that came back.
-
-    Raises
-    ------
-    Violation
-        If what came back is nothing that the protocol knows: a text of its own, a reason that does not fit the status,
-        metadata or fields that nobody asked for.
-    """
+    """Wait for a call's end, and look at all that came back."""
     try:
         _, response, _, streams_out = method_types(method)
     except KeyError:

@@ -73,13 +73,6 @@ def write(
     -------
     list of Path
         The folders of compliance and of the developers.
-
-    Raises
-    ------
-    CertificatesError
-        If a name cannot stand in a certificate, the certificates would outlive the authority, or a folder is there
-        already.
-    OSError
     """
     for name in (deployment, *developers):
         _check_name(name)
@@ -173,12 +166,6 @@ def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_ol
     -------
     Path
         The folder with the new files.
-
-    Raises
-    ------
-    CertificatesError
-        If nobody of that name has a certificate, or ``folder`` is not this authority's.
-    OSError
     """
     with _register(folder, authority) as register:
         old = register.known(name)
@@ -203,14 +190,6 @@ def revoke(folder: Path, name: str, authority: Authority, serial: int | None = N
     -------
     int
         How many are on the list that were not before.
-
-    Raises
-    ------
-    CertificatesError
-        If the developer has no certificate, or none of that number, or ``folder`` is not this authority's.
-    RevokedError
-        If the list as it is now cannot be read, or was signed by somebody else.
-    OSError
     """
     with _register(folder, authority) as register:
         meant = register.known(name)

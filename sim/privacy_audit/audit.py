@@ -79,11 +79,6 @@ def audit(
     `level` is the family-wise probability of accusing a sound subject in this audit, `samples` the most sessions on one
     data set. The same seed gives the same verdict. `on_look` is called after each look with its number and the best
     bound so far. Unless `is_sampled` there is but arithmetic and the grey-box test.
-
-    Raises
-    ------
-    PrivacyAuditError
-        For a subject that raises something, with what and where.
     """
     with _explained(name):
         generator = np.random.default_rng(seed)

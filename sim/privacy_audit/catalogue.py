@@ -213,12 +213,6 @@ def prepare(
     """Return a subject, and what to ask it: its own setting, with what the caller says instead.
 
     A name with a colon is that of a mechanism of one's own, see `foreign.load`.
-
-    Raises
-    ------
-    PrivacyAuditError
-        For an unknown name, a file without what is named, something out of range, or what the subject does not answer
-        or does not claim.
     """
     changes = {"metric": metric, "n": n, "queries": queries, "epsilon": epsilon, "delta": delta}
     changes["batches"] = batches

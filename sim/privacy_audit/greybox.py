@@ -152,11 +152,6 @@ def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: f
         At least one.
     epsilon, delta : float
         What a batch is asked for at.
-
-    Raises
-    ------
-    Exception
-        What the mechanism raises whoever is who.
     """
     found: dict[tuple[str, Place], Fault] = {}
     for pair, (draw, factors) in itertools.product(pairs, enumerate(_SESSIONS)):

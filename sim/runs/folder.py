@@ -81,14 +81,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE, shard: Shard = WHOLE) -> RunFolder:
-        """Find the folder of a run that was interrupted, to resume it with the same programs in our parties' place.
-
-        Raises
-        ------
-        ResumeError
-            If it is no run's folder, its key is gone, or what was played in it differs in anything from the sweep, the
-            programs or the shard: results made under two configurations are never mixed.
-        """
+        """Find the folder of a run that was interrupted, to resume it with the same programs in our parties' place."""
         recorded, kept = played(path, ResumeError)
         if any(recorded.get(key) != value for key, value in identity(sweep).items()):
             raise ResumeError(f"{path}: was played differently: {difference(kept, as_values(sweep.scenario))}")
@@ -130,13 +123,7 @@ class RunFolder:
         _write_key(self.path / _KEYS / run, key)
 
     def secret(self, sweep: Sweep) -> bytes:
-        """Give what every deal, seed and draw is derived from: the run's key, or what all runs share.
-
-        Raises
-        ------
-        ResumeError
-            If the scenario says "random" and the run's key is gone, or is none.
-        """
+        """Give what every deal, seed and draw is derived from: the run's key, or what all runs share."""
         if sweep.scenario.scenario.secret != "random":  # noqa: S105
             return WRITTEN_DOWN
         key = self.key
@@ -154,11 +141,6 @@ class RunFolder:
         """Keep other processes from playing in the folder while the context lasts.
 
         The system lets go of it with the process, however that ends.
-
-        Raises
-        ------
-        ResumeError
-            If another process holds it.
         """
         # A file of its own, since those that are replaced would take a lock on them along.
         with (self.path / "lock").open("a") as file:
@@ -308,13 +290,7 @@ class RunFolder:
 
 
 def played(path: Path, refused: type[UserError]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the ``result.json`` of a run that this version of fairwall has played, and its ``scenario.toml``.
-
-    Raises
-    ------
-    UserError
-        Of the given kind, where the folder is no run's, or another version's.
-    """
+    """Read the ``result.json`` of a run that this version of fairwall has played, and its ``scenario.toml``."""
     try:
         result, scenario = json.loads((path / "result.json").read_bytes()), toml.read(path / "scenario.toml")
     except OSError as error:
@@ -346,13 +322,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def read_key(path: Path) -> bytes:
-    """Read a run's key; no bytes where there is no file.
-
-    Raises
-    ------
-    ResumeError
-        If the file cannot be read, or holds anything else.
-    """
+    """Read a run's key; no bytes where there is no file."""
     try:
         key = path.read_bytes()
     except FileNotFoundError:
@@ -365,13 +335,7 @@ def read_key(path: Path) -> bytes:
 
 
 def given_key(path: Path) -> bytes:
-    """Read a key that a user made for a run.
-
-    Raises
-    ------
-    KeyRefused
-        If it is not there, others than its owner may read it, or it holds anything else than 32 bytes.
-    """
+    """Read a key that a user made for a run."""
     try:
         mode = path.stat().st_mode
         key = path.read_bytes() if stat.S_ISREG(mode) else b""

@@ -39,13 +39,6 @@ def merge(folders: Sequence[Path], parent: Path) -> Path:
     Transcripts and draws are copied under new numbers, logs into a folder a shard. Each shard was a run of its own,
     with an id and a key by which its parties knew the scenario; ``result.json`` lists the ids, and ``keys`` has the
     keys.
-
-    Raises
-    ------
-    MergeError
-        If one is no run's folder, has not been played to its end, or was changed since; if they are of different
-        scenarios, versions, keys or numbers of shards; or if a shard is there twice, or missing.
-    OSError
     """
     parts = sorted(map(_opened, folders), key=lambda part: part.shard.number)
     if not parts:

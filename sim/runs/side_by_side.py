@@ -24,15 +24,7 @@ MOST = len(ascii_uppercase)
 
 
 def side_by_side(folders: Sequence[Path]) -> str:
-    """Make the page of up to `MOST` runs, each called by a letter.
-
-    Raises
-    ------
-    UserError
-        If there are more, or they are not of one game.
-    OSError
-        If a file cannot be read.
-    """
+    """Make the page of up to `MOST` runs, each called by a letter."""
     runs = [(folder, played_in(folder)) for folder in folders]
     games = list(dict.fromkeys(sweep.game for _, (sweep, _) in runs))
     if len(games) > 1:

@@ -42,15 +42,6 @@ def verify(
         The run's transcripts, where they have been read already.
     page : bool
         Whether to write the report again, too, and compare it: that takes longer than all the rest of a small run.
-
-    Raises
-    ------
-    NoRun
-        If it is none, or recorded nothing.
-    SigningKeyError
-        If the public key is none.
-    OSError
-        If a file cannot be read.
     """
     if not (folder / "scenario.toml").is_file():
         raise NoRun(

@@ -24,7 +24,7 @@ def run(program: Callable[[], object], *, waits: bool = True) -> NoReturn:
     except SystemExit as ended:
         status = ended.code
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
         status = 1
     if isinstance(status, str):
         print(status, file=sys.stderr)  # noqa: T201
