@@ -39,7 +39,7 @@ MODELS: dict[str, Network | Regression] = {
 def train(
     people: People, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
 ) -> Trained:
-    """Train a model on people whose protected attribute is held: (n,), 1 for the advantaged; fair models alone read it."""
+    """Train a model on people whose protected attribute is held: (n,), 1 is advantaged, read by fair models only."""
     if settings.strength == 0:
         protected = None
     elif protected is None or len(protected) != len(people.labels):
