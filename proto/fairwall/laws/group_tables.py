@@ -107,8 +107,7 @@ class Share:
                 found = np.append(grid[inside], self.estimate[group])
                 step = 1 / (len(grid) - 1)
                 low[group], high[group] = max(found.min() - step, 0.0), min(found.max() + step, 1.0)
-        low, high = beside(self.estimate, low, high)
-        return low, high
+        return _beside(np.isnan(self.estimate), low), _beside(np.isnan(self.estimate), high)
 
     def apart(self, group: int) -> NDArray[np.float64]:
         """Return minus the correlation of the error of each group's rate with that of one."""
@@ -126,9 +125,9 @@ def spelled(value: float, form: str = ".3f") -> str:
     return UNDEFINED if math.isnan(value) else format(value, form)
 
 
-def beside(value: NDArray[np.float64], *others: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Return what is told of a number, its interval and its probability: NaN wherever the number itself is."""
-    return tuple(np.where(np.isnan(value), math.nan, each) for each in others)
+def _beside(is_undefined: NDArray[np.bool_] | bool, told: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what is told of a number, an end of its interval or a probability: NaN where it is undefined for sure."""
+    return np.where(is_undefined, math.nan, told)
 
 
 def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
@@ -284,7 +283,8 @@ class Comparison:
     difference, difference_low, difference_high : ndarray, shape (groups,)
         The most favoured group's rate less the group's.
     ratio, ratio_low, ratio_high : ndarray, shape (groups,)
-        The group's rate over the most favoured one's; NaN where both are 0, its interval and probability too.
+        The group's rate over the most favoured one's; NaN where both are 0, and so are its interval and probability
+        but where noise alone leaves no rate above 0.
     below_four_fifths : ndarray, shape (groups,)
         P(the exact ratio is below four fifths).
     """
@@ -316,18 +316,16 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
         ratio = rates / largest
     drawn = np.where(chosen, share.draws, math.nan)
     favoured = np.where(chosen, share.draws, -math.inf).max(axis=1, keepdims=True)
+    nobody = not favoured.any()
     fewer = np.where(chosen, (drawn < FOUR_FIFTHS * favoured).mean(axis=0), math.nan)
     return Comparison(
         difference,
         np.clip(difference_low, 0.0, 1.0),
         np.clip(difference_high, 0.0, 1.0),
         ratio,
-        *beside(
-            ratio,
-            np.clip(_ratio_end(rates, largest, low, largest_high, apart), 0.0, 1.0),
-            np.clip(_ratio_end(rates, largest, high, largest_low, apart), 0.0, 1.0),
-            fewer,
-        ),
+        _beside(nobody, np.clip(_ratio_end(rates, largest, low, largest_high, apart), 0.0, 1.0)),
+        _beside(nobody, np.clip(_ratio_end(rates, largest, high, largest_low, apart), 0.0, 1.0)),
+        _beside(nobody, fewer),
     )
 
 
@@ -377,6 +375,7 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
     below = (drawn.min(axis=1) < FOUR_FIFTHS * drawn.max(axis=1)).mean()
     ratio = smallest / largest if largest else math.nan
     told = np.array([np.clip(ratio_low, 0.0, 1.0)[0], np.clip(ratio_high, 0.0, 1.0)[0], below])
+    told = _beside(not drawn.any(), told)
     return Pair(
         int(among[most]),
         int(among[least]),
@@ -384,7 +383,7 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
         float(np.clip(difference - down, 0.0, 1.0)),
         float(np.clip(difference + up, 0.0, 1.0)),
         ratio,
-        *beside(np.array(ratio), told)[0].tolist(),
+        *told.tolist(),
     )
 
 
@@ -408,7 +407,7 @@ def p_values(share: Share) -> NDArray[np.float64]:
     if exact:
         return np.asarray(found[0])
     usual = np.minimum(np.nan_to_num(np.quantile(found, 1 - _MISSED, axis=0), nan=1.0) + _MISSED, 1.0)
-    return beside(share.estimate, usual)[0]
+    return _beside(np.isnan(share.estimate), usual)
 
 
 def noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[NDArray[np.float64]]:

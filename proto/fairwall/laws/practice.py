@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.group_tables import Rows, Share, Table, _joining, _quantile, beside
+from fairwall.laws.group_tables import Rows, Share, Table, _joining, _quantile
 from fairwall.laws.groups import balanced
 from fairwall.laws.quantiles import LEVEL
 
@@ -131,15 +131,14 @@ def _noise_of_strata(place: int, rate: float, strata: int, groups: int) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A number for each group and the ends of its interval, all NaN where it is undefined, all of shape (groups,)."""
+    """A number for each group and the ends of its interval, all of shape (groups,).
+
+    NaN is undefined, 0 over 0, and so are the ends but where it is so by noise alone: then it may be anything.
+    """
 
     value: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        for name, end in zip(("low", "high"), beside(self.value, self.low, self.high), strict=True):
-            object.__setattr__(self, name, end)
 
 
 def balanced_accuracy(counts: Counts) -> Estimate:
@@ -291,6 +290,8 @@ def _interval(
         unknown = int(np.isnan(inside).sum())  # they sort last, and may be anything
         low[group] = ordered[skipped - unknown] if skipped >= unknown else -math.inf
         high[group] = ordered[len(ordered) - 1 - skipped] if skipped >= unknown else math.inf
+        if unknown == len(inside):
+            low[group] = high[group] = math.nan
     return Estimate(value, np.fmin(low, value), np.fmax(high, value))
 
 

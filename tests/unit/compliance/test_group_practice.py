@@ -290,11 +290,15 @@ def test_intervals_of_what_is_asked_of_a_service_hold_it(
 # What cannot be asked -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_undefined_has_an_undefined_interval() -> None:
-    noise = np.random.default_rng(3).normal(0, 9, (4, 500, 2))
-    for counts in (Counts(np.zeros((4, 2)), drawn, np.ones(2, np.int64)) for drawn in (np.zeros((4, 1, 2)), noise)):
-        for found in (balanced_accuracy(counts), treatment_equality(counts), common_odds_ratio(counts, 0)):
-            assert np.isnan([found.value, found.low, found.high]).all()
+def test_what_is_undefined_has_an_undefined_interval_and_what_is_lost_in_noise_may_be_anything() -> None:
+    nobody = Counts(np.zeros((4, 2)), np.zeros((4, 1, 2)), np.ones(2, np.int64))
+    for found in (balanced_accuracy(nobody), treatment_equality(nobody), common_odds_ratio(nobody, 0)):
+        assert np.isnan([found.value, found.low, found.high]).all()
+    lost = Counts(np.zeros((4, 2)), np.random.default_rng(3).normal(0, 9, (4, 500, 2)), np.ones(2, np.int64))
+    found = balanced_accuracy(lost)
+    assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [1, 1])
+    found = common_odds_ratio(lost, 0)
+    assert (found.low[1], found.high[1]) == (0, math.inf)
 
 
 @pytest.mark.parametrize(
