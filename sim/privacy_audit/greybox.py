@@ -241,7 +241,7 @@ def _other_ways(batch: _Batch, first: _Run, second: _Run) -> float | None:
     Tried are all coins of one person, with everybody else's as they fell: the loss is exact then. Infinite is unknown:
     the same but for rounding by noise moved as far as the release, or draws of which not all ways can be tried.
     """
-    tape, coins = replayed(first.calls), dict[int, list[int]]()
+    coins = dict[int, list[int]]()
     for at, call in enumerate(first.calls):
         if call.kind == "permutation" or (call.kind == "integers" and call.public[1] > _SIDES):
             return math.inf
@@ -257,10 +257,11 @@ def _other_ways(batch: _Batch, first: _Run, second: _Run) -> float | None:
     if not isinstance(first.release, Release) or not isinstance(second.release, Release):
         return None
     apart = np.asarray(first.release.values) - np.asarray(second.release.values)
-    for at, (call, other) in enumerate(zip(first.calls, second.calls, strict=True)):
+    for call, other in zip(first.calls, second.calls, strict=True):
         about = call.output.shape == apart.shape and np.array_equal(call.values, other.values)  # noise about 0, say
         if about and apart.any() and call.kind in NUMBERS and not call.is_rounding:
-            again = batch.run(lambda n, one, at=at: one.output + apart if n == at else tape(n, one), other=True)
+            moved = [replace(one, output=one.output + apart) if one is call else one for one in first.calls]
+            again = batch.run(replayed(moved), other=True)
             if isinstance(again.release, Release) and np.allclose(again.release.values, first.release.values):
                 return math.inf
     return None
@@ -286,8 +287,9 @@ def _loss_of_one(
 
         run = batch.run(choose, other=bool(other))
         if len(run.calls) != len(first.calls):
-            return None
-        chances[image] = chances.get(image := repr(run.image), 0.0) + math.prod(
+            return math.inf
+        image = repr(run.image)
+        chances[image] = chances.get(image, 0.0) + math.prod(
             _chance(run.calls[at], person, side) for at, side in sides.items()
         )
     if repr(first.image) not in told[1]:
