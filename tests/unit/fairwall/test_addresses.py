@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import grpc
 import pytest
 
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import PolicyError
 from fairwall.client import AuditClient, AuditUnavailable
-from fairwall.rpc import addresses
+from fairwall.rpc import addresses, channel
+from fairwall.rpc.turns import Seat
 from sim.conformance.certificates import Authority
 from tests.loans import free_port
 
@@ -73,3 +75,12 @@ def test_loopback_takes_no_proxy_and_another_s_failure_names_it(
     assert "secret" not in str(refused.value)
     monkeypatch.setenv("no_proxy", "other, .example")
     assert addresses.proxy_of("audits.example:7443") == ""
+
+
+def test_a_party_that_listens_nowhere_fails_whoever_calls_it_and_nobody_else() -> None:
+    own = Authority("ours").issue("fairwall://loans/developer/alice")
+    with (
+        channel.connect("127.0.0.1:1", "referee", own) as referee,
+        Seat(referee, "", own).reach("developer") as nowhere,
+    ):
+        assert isinstance(nowhere.unary_unary("/x/y").future(b"", timeout=10).exception(), grpc.RpcError)
