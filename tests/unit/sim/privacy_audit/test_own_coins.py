@@ -14,8 +14,7 @@ def found(name, epsilon):
     return faults(mechanism, worst_pairs("sp", 10, 2, np.random.default_rng(0))[::3], epsilon, 0.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0])
-@pytest.mark.parametrize("name", ["warner", "by_arithmetic"])
+@pytest.mark.parametrize(("name", "epsilon"), [("warner", 1.0), ("by_arithmetic", 0.5)])
 def test_responses_by_coins_of_their_own_are_sound(name, epsilon):
     assert found(name, epsilon) == ()
 
