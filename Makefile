@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FITS = import sys; sys.version_info < (3, 11) and sys.exit("fairwall needs Python 3.11 or later, and this is %s: make clean, then \
+	name one, as in make demo PYTHON=python3.12" % sys.version.split()[0])
 # To compile all of what is installed takes as long as to install it, and most of it is never imported.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
@@ -18,7 +20,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# What `test` leaves out, in most of an hour: more cases, broken servers, the commands of every page, each benchmark once.
+# What `test` leaves out: more cases, some broken servers, the commands of every page.
 check: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "check and not slow"
 
@@ -34,6 +36,10 @@ slow: $(VENV)/.installed-all
 # What concerns some files, as far as `test` runs it: make quick compliance/deployment/serve.py docs/serving.md
 quick: $(VENV)/.installed-all
 	$(BIN)/python scripts/quick.py $(filter-out $@,$(MAKECMDGOALS))
+ifeq (quick,$(firstword $(MAKECMDGOALS)))
+.PHONY: $(filter-out quick pyproject.toml,$(MAKECMDGOALS))
+$(filter-out quick pyproject.toml,$(MAKECMDGOALS)): ; @:
+endif
 
 # A PostgreSQL server until Ctrl-C, for a ledger in a database; it prints its address.
 postgres: $(VENV)/.installed-all
@@ -109,13 +115,16 @@ build/tools/.installed: locks/tools.txt
 clean:
 	rm -rf $(VENV) build
 
-$(VENV)/.installed: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+.PHONY: environment
+environment:
+	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -c '$(FITS)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | environment
 	$(PIP) -e '.[games]'
 	touch $@
 
-$(VENV)/.installed-all: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(VENV)/.installed-all: pyproject.toml | environment
 	$(PIP) -e '.[training,release,dev]'
 	touch $(VENV)/.installed $@
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE
 
 with importing("compliance"):
     from compliance.games.play import play
-    from fairwall.rpc import process
+    from fairwall.rpc import ending, process
 
 
 def main() -> None:
@@ -28,17 +27,19 @@ def main() -> None:
         return
     with importing("compliance"):
         from compliance.deployment.serve import serve  # no game waits for the library that validates policies
-    with handshakes.reported():
-        serve(
-            Path(asked.policy),
-            listen=asked.listen,
-            new_ledger=asked.new_ledger,
-            even_if_worthless=asked.even_if_worthless,
-            even_if_revealing=asked.even_if_revealing,
-        )
+
+    def served() -> None:
+        with handshakes.reported():
+            serve(
+                Path(asked.policy),
+                listen=asked.listen,
+                new_ledger=asked.new_ledger,
+                even_if_worthless=asked.even_if_worthless,
+                even_if_revealing=asked.even_if_revealing,
+            )
+
     # The interpreter would wait for whatever is still found out about what answers are worth: for seconds, or minutes.
-    logging.shutdown()
-    os._exit(0)
+    ending.run(served, waits=False)
 
 
 if __name__ == "__main__":

@@ -83,13 +83,7 @@ class Attack:
     shadows: bool
 
     def guess(self, evidence: Evidence, answers: Answers, form: Form) -> Guesses:
-        """Guess the bits of V victims; each guess depends on that victim's answers alone, (V, probes).
-
-        Raises
-        ------
-        ValueError
-            If the victims' answers are too coarse for the attack, do not fit the probes, or shadows are lacking.
-        """
+        """Guess the bits of V victims; each guess depends on that victim's answers alone, (V, probes)."""
         if self.needs == "scores" and form == "labels":
             raise ValueError("the attack reads scores, and the victims answer labels only")
         if answers.ndim != 2 or answers.shape[1] != len(evidence.labels):

@@ -35,11 +35,6 @@ def loss_test(
     features : ndarray, shape (rows, d)
     labels : ndarray of 0 or 1, shape (rows,)
     disadvantaged_rows : how many of the first rows are of the disadvantaged group; at least one row of each group.
-
-    Raises
-    ------
-    ValueError
-        If a group has no row.
     """
     if not 0 < disadvantaged_rows < len(labels):
         raise ValueError("the loss test needs rows of both groups")

@@ -74,11 +74,6 @@ def set_aside(own: Split, budget: int, seed: int) -> Probes:
     own : the adversary's rows.
     budget : at most so many probes, at least 2. No group gives more than half of its rows, and both give equally many.
     seed : at least 0.
-
-    Raises
-    ------
-    ValueError
-        If the budget is below 2, or a group has fewer than two rows.
     """
     group = own.groups[0]
     each = min(budget // 2, *(int((group == a).sum()) // 2 for a in (0, 1)))
@@ -108,13 +103,6 @@ def train_shadows(
     seed : at least 0.
     share : in (0, 1]: of the rows of each group, as many as every few shadows get, drawn without replacement. With 1
         all train on the same rows, of which ``settings.rows`` may still draw each some.
-
-    Raises
-    ------
-    TrainingUnavailable
-        If PyTorch is not installed.
-    ValueError
-        If there are fewer than 2 shadows or fewer rows than the settings ask for, or the share is not in (0, 1].
     """
     if count < 2 or not 0 < share <= 1:
         raise ValueError("attacks that train need a shadow model of each bit, and a share of the rows in (0, 1]")

@@ -290,7 +290,7 @@ class Engine:
             texts = told.select(text=told["i"].cast("string"), at=lanes[0]).order_by("at", "text").limit(_SAMPLE)
             sample = tuple(row["text"] for row in _rows(backend, texts))
         if not rows:
-            raise EngineError("has no rows")
+            raise EngineError("has no rows: is it the table that you mean?")
         if any(row["y"] is None or row["a"] is None for row in rows):
             raise EngineError(f"a row has no value in {self.protected!r} or {self.label!r}: fill them in")
         if any(row["neither"] for row in rows):
@@ -493,7 +493,7 @@ def _opened(backend: Any, table: Table) -> Any:
         schema, _, name = table.name.rpartition(".")
         return backend.table(name, database=schema or None)
     except (ibis.common.exceptions.IbisError, OSError):
-        raise EngineError("there is no such table") from None
+        raise EngineError("there is no such table: name one of the database's") from None
 
 
 def _rows(backend: Any, asked: Any) -> list[dict[str, Any]]:

@@ -63,7 +63,9 @@ class Records:
             for members in self._strata(metric):
                 smallest = min(self._split(members))
                 if smallest < self.minimum_group or members.sum() < least_stratum(self.minimum_group):
-                    raise RecordsError(f"metric {metric}: a group is too small to be audited")
+                    raise RecordsError(
+                        f"metric {metric}: a group is too small to be audited: leave the metric out, or bring more data"
+                    )
 
     @classmethod
     def imagined(

@@ -19,13 +19,7 @@ class BoostingUnavailable(UserError):
 
 
 def require_lightgbm() -> None:
-    """Look whether LightGBM is installed, without the second that importing it takes.
-
-    Raises
-    ------
-    BoostingUnavailable
-        If it is not.
-    """
+    """Look whether LightGBM is installed, without the second that importing it takes."""
     try:
         found = find_spec("lightgbm") is not None
     except (ImportError, ValueError):  # something stands in its place
@@ -47,11 +41,6 @@ def train(
     labels : ndarray of uint8, shape (rows,), each 0 or 1
     seed : LightGBM's ``random_state``. With these parameters nothing is drawn.
     threads : more than one change a model's last bits.
-
-    Raises
-    ------
-    BoostingUnavailable
-        If LightGBM is not installed.
     """
     if labels.min() == labels.max():
         return constant(labels)

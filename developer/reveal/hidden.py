@@ -41,10 +41,6 @@ class HiddenAudits:
         """Have the base model audited, honestly, for the sake of the rows that come with the question.
 
         Given are these, (people, d), and what the model told compliance about them, (people,) in [0, 1].
-
-        Raises
-        ------
-        grpc.RpcError
         """
         seen: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
 
@@ -63,10 +59,6 @@ class HiddenAudits:
         ----------
         predictions : (models, people).
         epsilon : what to spend on the whole batch.
-
-        Raises
-        ------
-        grpc.RpcError
         """
         return self._send(request_id, epsilon, len(predictions), lambda model, _: predictions[model])
 

@@ -51,11 +51,6 @@ def fit(features: NDArray[np.float64], labels: NDArray[np.uint8] | NDArray[np.fl
     ----------
     features : (rows, d), finite.
     labels : (rows,), 0 or 1, or the probabilities of 1 where they are not known.
-
-    Raises
-    ------
-    ValueError
-        Unless both labels occur: the intercept would be infinite.
     """
     rows, columns = features.shape
     ones = float(labels.sum())

@@ -140,11 +140,6 @@ class Play:
         weights : what was asked, shape (m, people).
         n0, n1 : the sizes of the groups among the people reached; only the ratio needs them.
         reference : the answer to `reference`, where it is needed.
-
-        Raises
-        ------
-        ValueError
-            For a ratio without sizes.
         """
         if self.needs_sizes:
             if n0 is None or n1 is None:
@@ -184,12 +179,6 @@ def plays(
     metric, labels : as in `Play`.
     perturbation : how far any prediction may be from the base model's; 1 leaves them free.
     base : the base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, and for ``eodds_max`` where the perturbation allows no constant predictions for a
-        stratum.
     """
     found = find_metric(metric)
     if len(found.strata) == 1:

@@ -115,13 +115,7 @@ def means_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupSums:
-    """Add rows up oneself: the developer holds the protected attribute, (n,). A multiplier of 0 makes exact sums.
-
-    Raises
-    ------
-    UserError
-        If a group has no row.
-    """
+    """Add rows up oneself: the developer holds the protected attribute, (n,). A multiplier of 0 makes exact sums."""
     require_both(protected)
 
     def ask(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -157,13 +151,7 @@ def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
 
 
 def require_both(protected: NDArray[np.uint8]) -> None:
-    """Refuse people of one group.
-
-    Raises
-    ------
-    UserError
-        If a group has no row.
-    """
+    """Refuse people of one group."""
     for group, name in ((0, "disadvantaged"), (1, "advantaged")):
         if not (protected == group).any():
             raise UserError(f"no row is in the {name} group: there is no gap between groups to close")

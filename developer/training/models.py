@@ -39,13 +39,7 @@ MODELS: dict[str, Network | Regression] = {
 def train(
     people: People, settings: Network | Regression, seed: int, protected: NDArray[np.uint8] | None = None
 ) -> Trained:
-    """Train a model on people whose protected attribute is held: (n,), 1 for the advantaged, read by fair models only.
-
-    Raises
-    ------
-    UserError
-        If a fair model is given no groups, or people of one group alone.
-    """
+    """Train a model on people whose protected attribute is held: (n,), 1 is advantaged, read by fair models only."""
     if settings.strength == 0:
         protected = None
     elif protected is None or len(protected) != len(people.labels):
@@ -109,11 +103,6 @@ def train_told(people: People, settings: Network | Regression, seed: int, sums: 
     """Train a fair model on people of whose protected attribute only sums are told, asked for `askings` times.
 
     Of a budget, what the sums cost is taken first; its own share for statistics does not count.
-
-    Raises
-    ------
-    UserError
-        If the sums cost more than the budget.
     """
     if isinstance(settings, Network):
         return network.train(people, settings, seed, told(sums, people.features))

@@ -116,11 +116,6 @@ def train(people: People, settings: Network, seed: int, groups: Groups | None = 
     ----------
     seed : at least 0; the network is a function of it and of what it is given.
     groups : what a fair network is told; no other asks.
-
-    Raises
-    ------
-    UserError
-        If a fair network has no groups, the groups' rates cost more than the budget, or PyTorch is not installed.
     """
     n, recipe, budget = len(people.labels), settings.recipe, settings.budget
     penalty, cost = None, 0.0

@@ -78,11 +78,6 @@ def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) 
     """Tell the groups' difference oneself, with the noise that the budget has for it.
 
     Each group's sum of rows and its size are released at once; a record adds a row of norm 1 at most, and 1.
-
-    Raises
-    ------
-    UserError
-        If a group has no row.
     """
     require_both(protected)
     budget, rng = settings.budget, np.random.default_rng([seed, 1])
@@ -130,11 +125,6 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
     seed : at least 0; a private regression is a function of it and of what it is given; the others draw nothing.
     between : what a fair regression is told. With a budget it costs the statistics' share of epsilon and half of delta
         at most, whoever tells it.
-
-    Raises
-    ------
-    UserError
-        If a fair regression is not told the difference.
     """
     budget, fair = settings.budget, settings.strength > 0
     if fair and between is None:

@@ -39,6 +39,10 @@ class NotOneOf(ValueError):
         self.names = (*listed, *besides)
         super().__init__(f"must be one of {', '.join(listed)}")
 
+    def hint(self, name: str) -> str:
+        """End a refusal of this name with the one that may be meant."""
+        return did_you_mean(nearest(name, self.names))
+
 
 class RunFailed(Exception):
     """A run that broke off. Its text says who broke it, with the end of that party's log; exit status 1."""

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from fairwall.errors import UserError
 
 if TYPE_CHECKING:
+    import ast
     import importlib.metadata
 
 KINDS = ("strategies", "decoders", "attacks", "defences", "mechanisms", "laws", "metrics", "datasets", "games")
@@ -43,6 +44,9 @@ OF_PARTIES = ("strategies", "decoders", "attacks", "defences")
 
 SECONDS = 300.0
 """So long a call of a plug-in may take where a scenario says nothing."""
+
+_PARTIES = frozenset({"compliance", "developer", "adversary", "sim"})
+"""Packages that not every process may read."""
 
 STATUS = 4
 """The exit status of a party that a plug-in ended."""
@@ -97,7 +101,8 @@ class Plugin:
             if self.place:
                 module, _, attribute = self.place.partition(":")
                 return functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
-            return getattr(_of_text(self.source, self.digest, self.text), self.kind.upper())[self.name]
+            table = self.kind.upper()
+            return getattr(_of_text(self.source, self.digest, self.text, table), table)[self.name]
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call what it gave."""
@@ -290,11 +295,17 @@ def recall(records: Sequence[Mapping[str, str]]) -> None:
     PluginError
         For one that is needed to read it.
     """
+    if lacking := missing(records):
+        raise PluginError(lacking)
     for record in records:
         if find(record["kind"], record["name"]) is None:
-            if record["kind"] not in OF_PARTIES:
-                raise _missing(record)
             _here.given += (Plugin(**record),)
+
+
+def missing(records: Sequence[Mapping[str, str]]) -> str:
+    """Say in a line which plug-ins are needed to read of a run, and are not here; empty where all are."""
+    needed = [each for each in records if each["kind"] not in OF_PARTIES and find(each["kind"], each["name"]) is None]
+    return "; ".join(str(_missing(each)) for each in needed)
 
 
 def require(records: Sequence[Mapping[str, str]]) -> None:
@@ -390,22 +401,57 @@ def _module_name(digest: str) -> str:
     return f"_fairwall_plugin_{digest[:16]}"
 
 
-def _of_text(source: str, digest: str, text: str) -> ModuleType:
-    """Run a file's text once, as a module of its own."""
-    name = _module_name(digest)
-    if name in sys.modules:
-        return sys.modules[name]
-    module = sys.modules[name] = ModuleType(name)  # where dataclasses look for it
+def _of_text(source: str, digest: str, text: str, table: str) -> ModuleType:
+    """Run a file's text once, as a module of its own; later, for another table of it, what was left out before."""
+    import ast
     import linecache
 
+    name, body = _module_name(digest), ast.parse(text).body
+    module = sys.modules.setdefault(name, ModuleType(name))  # where dataclasses look for it
     module.__file__ = source
     linecache.cache[source] = (len(text), None, text.splitlines(keepends=True), source)
+    done = module.__dict__.setdefault("__done__", set[int]())
     try:
-        exec(compile(text, source, "exec"), module.__dict__)  # noqa: S102 - that is what a plug-in is for
+        for place in sorted(_to_run(body, table) - done):
+            done.add(place)
+            code = compile(ast.Module([body[place]], []), source, "exec")
+            exec(code, module.__dict__)  # noqa: S102 - that is what a plug-in is for
     except BaseException:
         del sys.modules[name]
         raise
     return module
+
+
+def _to_run(body: Sequence[ast.stmt], table: str) -> set[int]:
+    """Find the statements to run for a table: all but those of others that need a party's code, which may be closed."""
+    import ast
+
+    bound, used, parties = list[set[str]](), list[set[str]](), set[str]()
+    for statement in body:
+        nodes = list(ast.walk(statement))
+        named = [each for each in nodes if isinstance(each, ast.Name)]
+        own = {each.id for each in named if isinstance(each.ctx, ast.Store)}
+        own |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+        read = {each.id for each in named if isinstance(each.ctx, ast.Load)}
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            own = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+            root = (getattr(statement, "module", "") or statement.names[0].name).partition(".")[0]
+            parties |= own if root in _PARTIES else set()
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own, read = {statement.name}, read - own
+        bound.append(own)
+        used.append(read)
+    needed, left_out, places = {table}, set[int](), range(len(body))
+    while not (more := set[str]().union(*(used[at] for at in places if bound[at] & needed))) <= needed:
+        needed |= more
+    closed = parties - needed
+    while more_out := {at for at in places if at not in left_out and (bound[at] | used[at]) & closed}:
+        more_out -= {at for at in more_out if bound[at] & needed}
+        if not more_out:
+            break
+        left_out |= more_out
+        closed |= set[str]().union(*(bound[at] for at in more_out)) - needed
+    return set(places) - left_out
 
 
 def _refused(error: BaseException) -> str:

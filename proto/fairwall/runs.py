@@ -78,9 +78,12 @@ class Run:
     ----------
     folder : Path
         Absolute.
+    plugins : tuple of str
+        The files of plug-ins that it was played with, without which nothing of it can be drawn again.
     """
 
     folder: Path
+    plugins: tuple[str, ...] = ()
 
     @cached_property
     def trials(self) -> list[dict[str, Any]]:
@@ -116,7 +119,7 @@ class Run:
     @cached_property
     def figures(self) -> dict[str, str]:
         """What each figure of the report shows, by its name."""
-        return dict(_answer_of(["report", str(self.folder), "--figures=list", "--json"]))
+        return dict(_answer_of([*self._report, "--figures=list", "--json"]))
 
     def figure(self, name: str, kind: str = "pdf", *, out: str | PathLike[str] | None = None) -> Path:
         """Write one of `figures` for a paper, a column or two wide, as ``plt.style.use("fairwall.paper")`` has them.
@@ -141,13 +144,17 @@ class Run:
             If there is no such figure, or no such kind.
         """
         where = [] if out is None else [f"--out={fspath(out)}"]
-        asked = ["report", str(self.folder), f"--figures={kind}", f"--only={name}", "--json", *where]
+        asked = [*self._report, f"--figures={kind}", f"--only={name}", "--json", *where]
         (file,) = _answer_of(asked).values()
         return Path(file)
 
     def report_html(self) -> Report:
         """Give the report, a page that needs no other file."""
         return Report((self.folder / "report.html").read_text(encoding="utf-8"))
+
+    @property
+    def _report(self) -> list[str]:
+        return ["report", str(self.folder), *(f"--plugin={file}" for file in self.plugins)]
 
     @cached_property
     def _result(self) -> dict[str, Any]:
@@ -206,7 +213,8 @@ def run(
         "--progress=lines",
         "--json",
     ]
-    return Run(Path(_answer_of(arguments, fspath(scenario) if progress else None)["run_dir"]))
+    played = Path(_answer_of(arguments, fspath(scenario) if progress else None)["run_dir"])
+    return Run(played, tuple(fspath(Path(file).resolve()) for file in plugins))
 
 
 def plan_of(scenario: str | PathLike[str], *, settings: Settings | None = None) -> Plan:

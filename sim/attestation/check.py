@@ -66,13 +66,6 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
         The deployment's ``authority.pem``, from the reader's own credentials.
     key : Path, optional
         Instead, compliance's public key, if it signs with a key of its own.
-
-    Raises
-    ------
-    EnvelopeError
-        If a file is not what compliance has signed.
-    NotFound, SigningKeyError
-        If there is nothing to check, or nothing to check it with.
     """
     page = file
     if file.name.endswith(STATEMENT):
@@ -108,7 +101,9 @@ def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, list[object]]:
     except (ArithmeticError, AttributeError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise EnvelopeError("what is signed is no statement about a ledger") from None
     if types != (STATEMENT_TYPE, PREDICATE_TYPE) or not {"deployment", "only", "refusals"} <= account.keys():
-        raise EnvelopeError("what is signed is another kind of statement")
+        raise EnvelopeError(
+            "what is signed is another kind of statement than a ledger's: was it made by another version?"
+        )
     if signer != opened.described:
         raise EnvelopeError("the certificate or key beside the statement is not the one that it names")
     return account, at, digests

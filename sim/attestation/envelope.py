@@ -171,7 +171,7 @@ def _taken_apart(envelope: bytes) -> tuple[bytes, str, bytes, str]:
             str(signed.get("certificate", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error):
-        raise EnvelopeError("it is no signed statement") from None
+        raise EnvelopeError("it is no signed statement: name the page that has the statement beside it") from None
     if _written(*parts) != envelope:
         raise EnvelopeError("it is not written as a signed statement is")
     return parts
@@ -191,7 +191,7 @@ def _verify(payload: bytes, keyid: str, signature: bytes, key: PublicKeyTypes) -
     from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
     if not _is_known(key) or keyid != fingerprint(key):
-        raise EnvelopeError("it is signed with another key")
+        raise EnvelopeError("it is signed with another key than this one")
     try:
         if isinstance(key, Ed25519PublicKey):
             key.verify(signature, _signed_bytes(payload))
@@ -234,7 +234,7 @@ def _certificate(pem: str) -> x509.Certificate:
             warnings.simplefilter("error", CryptographyDeprecationWarning)
             return x509.load_pem_x509_certificate(pem.encode())
     except (ValueError, x509.InvalidVersion, CryptographyDeprecationWarning):
-        raise EnvelopeError("its certificate is none") from None
+        raise EnvelopeError("its certificate cannot be read as one: the statement was changed") from None
 
 
 def _pem(certificate: x509.Certificate) -> str:

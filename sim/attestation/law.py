@@ -12,6 +12,7 @@ from typing import Any
 
 from compliance.deployment.policy.schema import Policies
 from fairwall.client.by_group import UNKNOWN
+from fairwall.laws.group_tables import UNDEFINED
 from sim.attestation import rates
 from sim.report.notation import MISSING, number, plural
 from sim.report.page import Section
@@ -174,7 +175,7 @@ def _worst(table: _Table | None) -> str:
     """Write the smallest ratio of a request's models, of which groups and of which model it is."""
     known = [pair for pair in _pairs(table) if pair["ratio"] is not None]
     if not known:
-        return MISSING
+        return UNDEFINED if _pairs(table) else MISSING
     pair = min(known, key=lambda pair: float(pair["ratio"]))
     middle, low, high = (number(pair[f"ratio{end}"]) for end in ("", "_low", "_high"))
     model = f", model {pair['model']} of {len(known)}" if len(known) > 1 else ""
@@ -184,7 +185,7 @@ def _worst(table: _Table | None) -> str:
 def _judged(table: _Table | None, threshold: float) -> str:
     """Say on which side of the threshold all models' intervals lie, or of how many models each."""
     said = [_side(pair, threshold) for pair in _pairs(table)]
-    several = {side: said.count(side) for side in ("yes", "open", "no") if side in said}
+    several = {side: said.count(side) for side in ("yes", "open", "no", UNDEFINED) if side in said}
     if len(said) > 1 and len(several) > 1:
         return ", ".join(f"{side}: {plural(many, 'model')}" for side, many in several.items())
     return next(iter(several), MISSING)
@@ -192,8 +193,8 @@ def _judged(table: _Table | None, threshold: float) -> str:
 
 def _side(pair: _Told, threshold: float) -> str:
     low, high = pair["ratio_low"], pair["ratio_high"]
-    if None in (low, high, pair["ratio"]):
-        return "open"
+    if pair["ratio"] is None:
+        return UNDEFINED
     return "yes" if high < threshold else "no" if low >= threshold else "open"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from fairwall.client.by_group import ByGroup
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
+from fairwall.laws.group_tables import UNDEFINED
 from fairwall.laws.quantiles import LEVEL
 from sim.attestation import figures
 from sim.report.notation import MISSING, number, plural
@@ -164,7 +165,11 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
             with_ends("people", rows, "people", digits=6),
             with_ends("rate", rows, called(measure)),
             with_ends("ratio", rows, "impact ratio"),
-            Column("P(ratio < 0.8)", [_probability(row["below_four_fifths"]) for row in rows], stays=True),
+            Column(
+                "P(ratio < 0.8)",
+                [UNDEFINED if _is_undefined(row, "ratio") else _probability(row["below_four_fifths"]) for row in rows],
+                stays=True,
+            ),
             with_ends("difference", rows, "difference"),
             *([Column("p-value", [number(row["p_value"]) for row in rows])] if rows[0]["p_value"] is not None else []),
         ),
@@ -188,10 +193,17 @@ def _section(request: _Told, over: Sequence[str], measure: str, place: int) -> S
     )
 
 
+def _is_undefined(row: _Told, name: str) -> bool:
+    """Whether a number of a group is 0 over 0, and not left out."""
+    return row[name] is None and (row["compared"] or name == "rate")
+
+
 def with_ends(name: str, rows: Sequence[_Told], head: str, digits: int = 3) -> Column:
     """Lay out a number with the ends of its interval."""
 
     def text(row: _Told) -> str:
+        if _is_undefined(row, name):
+            return UNDEFINED
         middle, low, high = (number(row[f"{name}{end}"], digits) for end in ("", "_low", "_high"))
         return middle if MISSING in (low, high) else f"{middle} [{low} to {high}]"
 
@@ -206,14 +218,18 @@ def _verdicts(worst: Sequence[_Told], most: int) -> list[str]:
     several = len(worst) > 1
     said = [
         (f"model {pair['model']}: " if several else "")
-        + f"{', '.join(pair['least'])} has {number(pair['ratio'])} [{number(pair['ratio_low'])} to "
-        f"{number(pair['ratio_high'])}] times the rate of {', '.join(pair['most'])}; below four fifths with a "
-        f"probability of {_probability(pair['below_four_fifths'])}."
+        + (
+            f"{', '.join(pair['least'])} has {number(pair['ratio'])} [{number(pair['ratio_low'])} to "
+            f"{number(pair['ratio_high'])}] times the rate of {', '.join(pair['most'])}; below four fifths with a "
+            f"probability of {_probability(pair['below_four_fifths'])}."
+            if pair["ratio"] is not None
+            else f"impact ratios are {UNDEFINED}: no group has a rate above 0."
+        )
         for pair in order[:most]
     ]
     if several:
         below = sum((pair["below_four_fifths"] or 0) >= _SURE for pair in worst)
-        above = sum((pair["below_four_fifths"] or 0) <= 1 - _SURE for pair in worst)
+        above = sum((pair["below_four_fifths"] if pair["ratio"] is not None else 1) <= 1 - _SURE for pair in worst)
         said.append(
             f"Of {plural(len(worst), 'model')}, {below} {'is' if below == 1 else 'are'} below four fifths with a "
             f"probability of {_SURE:.0%} and more, and {above} above; of the others noise leaves it open."

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,12 @@ from fairwall.errors import UserError
 _LONGEST_LINE = 1 << 16
 _LONGEST_WORD = 200
 
+_STARTS = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+ (starting|SIGHUP): ")
+"""How a line begins that a service writes before there are calls."""
+
 
 class LogError(UserError):
-    """A log that cannot be read. Its text is one line."""
+    """A log that cannot be read, or is none. Its text is one line."""
 
 
 def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None = None) -> dict[str, Any]:
@@ -34,10 +39,6 @@ def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None =
     dict
         ``logs`` by name and SHA-256, ``from`` and ``to`` which time they tell of calls, and ``calls``: how many by
         caller, method, data set (None where the refusal came before it was known) and reason.
-
-    Raises
-    ------
-    LogError
     """
     files, times, counts = [], [], Counter[tuple[str, str, str, str]]()
     for log in logs:
@@ -46,7 +47,10 @@ def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None =
         except OSError as error:
             raise LogError(f"{log}: cannot be read: {error.strerror}") from None
         files.append({"name": log.name, "digest": {"sha256": hashlib.sha256(text).hexdigest()}})
-        for call in _calls(text):
+        calls = list(_calls(text))
+        if not calls and not any(map(_is_of_a_service, text.splitlines())):
+            raise LogError(f"{log}: {_looks(text)}, and not what a service wrote to stderr: give that, as it wrote it")
+        for call in calls:
             times.append(call["time"])
             asked = (call["caller"], call["method"], call.get("dataset", ""), call.get("reason", ""))
             if call["outcome"] == "refused" and dataset in (None, asked[2]) and caller in (None, asked[0]):
@@ -62,6 +66,18 @@ def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None =
     }
 
 
+def _is_of_a_service(line: bytes) -> bool:
+    return _STARTS.match(line) is not None or (line.startswith(b"{") and b'"handshake failed"' in line)
+
+
+def _looks(text: bytes) -> str:
+    if not text:
+        return "is empty"
+    if text.startswith(b"\x1f\x8b"):
+        return "is compressed by gzip"
+    return "has no line about a call, nor of a service's start"
+
+
 def _calls(text: bytes) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         if not line.startswith(b"{") or len(line) > _LONGEST_LINE:
@@ -72,6 +88,10 @@ def _calls(text: bytes) -> Iterator[dict[str, str]]:
             continue
         words = {name: value for name, value in found.items() if _is_word(value)}
         if {"time", "caller", "method", "outcome"} <= words.keys():
+            try:
+                datetime.fromisoformat(words["time"])
+            except ValueError:
+                continue
             yield words
 
 

@@ -78,7 +78,9 @@ def read(path: Path) -> NDArray[np.generic]:
         why = getattr(error, "strerror", None) or "no array as numpy.save writes it"
         raise PredictionsError(f"{path}: cannot be read: {why}") from None
     if not isinstance(found, np.ndarray) or found.ndim not in (1, 2) or found.dtype.kind not in "fiub":
-        raise PredictionsError(f"{path}: not numbers of the shape (people,) or (models, people)")
+        raise PredictionsError(
+            f"{path}: not numbers of the shape (people,) or (models, people); save what was asked, as by numpy.save"
+        )
     return found
 
 

@@ -1,14 +1,18 @@
-"""Which run a command is about, and its page in a browser."""
+"""Which run a command is about, its page in a browser, and where tables are printed."""
 
 from __future__ import annotations
 
 import os
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from fairwall.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LATEST = "latest"
 
@@ -19,8 +23,15 @@ def run_folder(name: str) -> Path:
         return Path(name)
     begun = list(Path("runs").glob("*/scenario.toml"))
     if not begun:
-        raise UserError(f"{LATEST}: there is no run in {Path('runs').absolute()}")
+        raise UserError(f"{LATEST}: there is no run in {Path('runs').absolute()}: name the folder of one")
     return max(begun, key=lambda path: path.stat().st_mtime_ns).parent
+
+
+def console(width: int | None = None, *, stderr: bool = False) -> Console:
+    """Make a console that prints names as they are: nothing in brackets or colons is for rich."""
+    from rich.console import Console
+
+    return Console(width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def open_page(page: Path) -> None:

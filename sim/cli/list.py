@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.plugins import installed
+from sim.cli.found import console
 
 if TYPE_CHECKING:
     from sim.scenarios.sweep import Sweep
@@ -37,14 +38,13 @@ def list_scenarios(
         ]
         typer.echo(json.dumps(listed))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid("name", "about", padding=(0, 2))
     for name, text in about.items():
         table.add_row(name, Text(f"{text} ({'; '.join([_time(taken.get(name)), *needed[name]])})"))
-    Console(highlight=False).print(table)
+    console().print(table)
 
 
 def _table(plugins: Sequence[Mapping[str, str]]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairwall.errors import UserError
+from sim.cli.found import console
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
@@ -195,7 +196,6 @@ def compare(
     *folders, file = paths
     if not folders:
         raise UserError("RUN... FILE: give the folder of a run at least, and then the file of published figures")
-    from rich.console import Console
 
     from sim.papers import compared
     from sim.papers.compare import compare, run_of
@@ -215,7 +215,7 @@ def compare(
         raise UserError(f"{where}: trials.jsonl is not as a run of its scenario writes it") from error
     if page is not None and text is not None:
         _write(page, "--page", text)
-    Console(highlight=False, width=WIDTH).print(shown)
+    console(WIDTH).print(shown)
     if page is not None:
         typer.echo(f"page: {page}")
     if not held.well:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairwall.plugins import offer
-from sim.cli.found import run_folder
+from sim.cli.found import console, run_folder
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED, WIDTH
 from sim.play.processes import NAMES
@@ -78,15 +78,15 @@ def replay(
 
 
 def _again(recorded: Recorded) -> Replayed:
-    from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TextColumn
 
     from sim.replay.playing import again
     from sim.replay.recorded import dealt_in
 
     total = sum(len(dealt_in(session.values())) for session in recorded.finished)
     hidden = not sys.stderr.isatty()
-    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
+    columns = (TextColumn("{task.description}", markup=False), *Progress.get_default_columns()[1:])
+    with Progress(*columns, console=console(stderr=True), transient=True, disable=hidden) as progress:
         task = progress.add_task(f"{recorded.run}: trials", total=total)
         return again(recorded, lambda played: progress.update(task, completed=played))
 
@@ -128,7 +128,6 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
         typer.echo(json.dumps({"decoder": decoder, **means, "trials": lines}, allow_nan=False))
         return
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     cells: dict[str, list[Decoded]] = {}
@@ -143,7 +142,7 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
         table.add_row(name, str(len(own)), *(f"{number:.1f}" for number in numbers), as_recorded)
     if len(cells) > 1:
         table.add_row("all", str(len(trials)), *(f"{mean:.1f}" for mean in means.values() if mean is not None))
-    Console(highlight=False).print(table)
+    console().print(table)
 
 
 def at_replay_size(name: str, place: Path) -> Path:

@@ -39,7 +39,9 @@ def report(
     if figures is None and (only is not None or out is not None or as_json):
         raise typer.BadParameter("--only, --out and --json are about figures: give --figures, too")
     if not (folder / "scenario.toml").is_file():
-        raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
+        raise UserError(
+            f"{folder}: not a run's folder: it has no scenario.toml; name one that fairwall run printed, or latest"
+        )
     from sim.report.drawing import FORMATS
     from sim.runs.page import figures_of, write_report
 

@@ -13,7 +13,7 @@ import typer
 
 from fairwall.errors import UserError
 from fairwall.plugins import offer
-from sim.cli.found import open_page
+from sim.cli.found import console, open_page
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED, Interrupted
 from sim.play import processes
@@ -187,13 +187,12 @@ def _show(sweep: Sweep, played: Run, page: Path, *, as_json: bool) -> None:
         }
         typer.echo(json.dumps(result, allow_nan=False))
         return
-    from rich.console import Console
 
     from sim.games import GAMES
     from sim.report.terminal import in_terminal
 
     tables = GAMES[sweep.game].tables(sweep, played.trials, played.summary)
-    Console().print(in_terminal(sweep.scenario.scenario.name, tables))
+    console().print(in_terminal(sweep.scenario.scenario.name, tables))
     if sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
         typer.echo("drawn from a random secret: only with the key in its folder does it repeat")
     for rows in played.left_out:
@@ -210,12 +209,11 @@ def settings_of(settings: Sequence[str] | None, trials: int | None, seed: int | 
 @contextlib.contextmanager
 def progress(sweep: Sweep, shard: Shard, *, transient: bool) -> Iterator[Callable[[int], None]]:
     """Show on stderr how many trials are finished."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     total = _trials_of(sweep, shard)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=transient) as progress:
         task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
         yield lambda finished: progress.update(task, completed=finished)
 

@@ -1,13 +1,19 @@
 """The program ``fairwall``. It imports what the command needs, and says so where that is not installed."""
 
 import sys
+from typing import NoReturn
 
-from fairwall.rpc import kernels
+from fairwall.rpc import ending, kernels
 
 _OURS = frozenset({"fairwall", "sim", "compliance", "developer", "adversary"})
 
 
-def main() -> None:
+def main() -> NoReturn:
+    """Run the command line, and end its process."""
+    ending.run(_main)
+
+
+def _main() -> None:
     """Run the command line; status 2 where a package is missing that an installation without extras leaves out."""
     kernels.fix()  # the referee computes too
     try:

@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2  # noqa: F401 - nor its methods without it
 from numpy.typing import NDArray
 
 from fairwall.rpc import access, arrays  # noqa: F401 - `access` so that the descriptor pool knows our methods
+from fairwall.rpc.addresses import is_loopback
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.wire.v1 import error_pb2
@@ -107,6 +108,7 @@ def dial(address: str, server: str, run: str, credentials: Credentials | None, *
     options = [
         ("grpc.ssl_target_name_override", server_name_of(run, server)),
         ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", int(not is_loopback(address))),
         # Every channel is a connection: one caller's fate is not another's.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", 100),
@@ -127,13 +129,7 @@ def dial(address: str, server: str, run: str, credentials: Credentials | None, *
 
 
 def method_types(method: str) -> tuple[type[Message], type[Message], bool, bool]:
-    """Return a method's request and response types, and whether each of the two is a stream.
-
-    Raises
-    ------
-    KeyError
-        If the protocol has no such method.
-    """
+    """Return a method's request and response types, and whether each of the two is a stream."""
     service, _, name = method.strip("/").partition("/")
     found: Any = descriptor_pool.Default().FindServiceByName(service).FindMethodByName(name)
     if found is None:
@@ -173,14 +169,7 @@ def start(
 
 
 def finish(method: str, call: Any) -> Seen:
-    """Wait for a call's end, and look at all that came back.
-
-    Raises
-    ------
-    Violation
-        If what came back is nothing that the protocol knows: a text of its own, a reason that does not fit the status,
-        metadata or fields that nobody asked for.
-    """
+    """Wait for a call's end, and look at all that came back."""
     try:
         _, response, _, streams_out = method_types(method)
     except KeyError:

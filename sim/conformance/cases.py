@@ -39,12 +39,7 @@ class Case(Words):
 
 
 def read(kind: str, folders: Iterable[Path] = ()) -> list[Case]:
-    """Read the shipped cases of one kind, a folder of ``cases/``, and the ``*.toml`` of other folders, by number.
-
-    Raises
-    ------
-    ConformanceError
-    """
+    """Read the shipped cases of one kind, a folder of ``cases/``, and the ``*.toml`` of other folders, by number."""
     found: dict[str, Case] = {}
     for folder in (SHIPPED / kind, *folders):
         paths = sorted(folder.glob("*.toml"))

@@ -125,13 +125,7 @@ def write(folder: Path, credentials: Credentials) -> None:
 
 
 def read(folder: Path) -> Credentials:
-    """Read credentials without a look at whom they name, which may be nobody.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read.
-    """
+    """Read credentials without a look at whom they name, which may be nobody."""
     authority, certificate, key = (
         (folder / f"{name}.pem").read_text(encoding="ascii") for name in ("authority", "certificate", "key")
     )

@@ -29,11 +29,6 @@ def surroundings(folder: Path, *, frozen: bool = False, machine: str = "") -> Su
 
     Where the clock is `frozen` it stands still, at the same time for every program that is started with this folder,
     and its number as a process is always the same. `machine` is what its machine is called; by default what it is.
-
-    Raises
-    ------
-    NotRun
-        Where there is no compiler.
     """
     library, told = folder / "clock.so", folder / "clock"
     if not sys.platform.startswith("linux"):
@@ -54,12 +49,7 @@ def process_names() -> tuple[str, str]:
 
 
 def require_asked(folder: Path) -> None:
-    """Demand that a program has asked what time it is.
-
-    Raises
-    ------
-    NotRun
-    """
+    """Demand that a program has asked what time it is."""
     if _LAYOUT.unpack((folder / "clock").read_bytes())[2] == 0:
         raise NotRun("needs a program that asks libc for the time")
 

@@ -42,13 +42,7 @@ def start(
     stderr: int | IO[str],
     inside: Surroundings = BARE,
 ) -> subprocess.Popen[str]:
-    """Start a command without a shell; `places` has what stands in it for something else, "{policy}" for example.
-
-    Raises
-    ------
-    ConformanceError
-        If it cannot be started.
-    """
+    """Start a command without a shell; `places` has what stands in it for something else, "{policy}" for example."""
     try:
         words = shlex.split(command)
     except ValueError as error:

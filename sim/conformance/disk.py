@@ -65,13 +65,7 @@ class Anew(Words):
 
 
 def start_anew(world: World, deployment: str, inside: Surroundings) -> None:
-    """Start a deployment as if it had never run.
-
-    Raises
-    ------
-    NotRun
-        If the tester does not start it.
-    """
+    """Start a deployment as if it had never run."""
     name = deployment or world.deployment
     world.about(name)
     if not world.subject.starts:

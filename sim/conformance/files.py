@@ -8,13 +8,7 @@ from sim.conformance.errors import ConformanceError
 
 
 def read_text(path: Path) -> str:
-    """Read a text.
-
-    Raises
-    ------
-    ConformanceError
-        If the file cannot be read.
-    """
+    """Read a text."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

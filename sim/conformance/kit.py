@@ -126,11 +126,6 @@ def make(folder: Path, mechanism: str = "laplace") -> Path:
     """Make a kit in a folder, and return its description.
 
     The mechanism is what answers where a check is not about another one.
-
-    Raises
-    ------
-    FileExistsError
-        If there is one already: certificates are never overwritten.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _certificates(folder / "certificates")

@@ -42,11 +42,6 @@ def run(
     """Run cases against the server of a party, one after another; one that waits for long begins first and ends last.
 
     Known failures, told by their numbers, are run like any other.
-
-    Raises
-    ------
-    ConformanceError
-        If the server does not start.
     """
     nonce = secrets.token_hex(6)
     waiting: list[tuple[float, Case, _Course, float]] = []

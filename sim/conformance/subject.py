@@ -76,13 +76,7 @@ class Subject:
         return bool(self.command or (self.target.deployments[deployment].of or deployment) in self._addresses)
 
     def address(self, deployment: str) -> str:
-        """Say where a deployment answers, and start it if it is not running yet.
-
-        Raises
-        ------
-        ConformanceError
-            If it does not start.
-        """
+        """Say where a deployment answers, and start it if it is not running yet."""
         deployment = self.target.deployments[deployment].of or deployment
         if self.command and deployment not in self._running:
             self._launch(deployment)

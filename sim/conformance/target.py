@@ -261,10 +261,6 @@ def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | N
 
     The certificates are by default in ``certificates`` beside it. `addresses` says where deployments answer, in place
     of what the description says.
-
-    Raises
-    ------
-    ConformanceError
     """
     try:
         values: dict[str, Any] = toml.loads(read_text(path))

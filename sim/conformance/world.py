@@ -381,12 +381,7 @@ def closing(world: World) -> Iterator[World]:
 
 
 def require_served(method: str, seen: Seen) -> Seen:
-    """Pass on how a call ended; a service that not every server has is not there where it is not implemented.
-
-    Raises
-    ------
-    NotRun
-    """
+    """Pass on how a call ended; a service that not every server has is not there where it is not implemented."""
     sells = next((sells for name, sells in SELLS.items() if name in method), None)
     if sells is not None and seen.status is grpc.StatusCode.UNIMPLEMENTED:
         raise NotRun(f"needs a server that {sells}")

@@ -26,7 +26,9 @@ def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
         If the law is unknown or a group would be empty.
     """
     if not 0 < n0 < n:
-        raise DataError(f"synthetic: of n = {n} people n0 = {n0} cannot be disadvantaged; n0 must be from 1 to n - 1")
+        raise DataError(
+            f"synthetic: of n = {n} people n0 = {n0} cannot be disadvantaged; data.n0 must be from 1 to n - 1"
+        )
     drawn = _draw(scores, n, rng)
     protected = np.ones(n, dtype=np.uint8)
     protected[rng.choice(n, n0, replace=False)] = 0

@@ -35,7 +35,7 @@ def _read(path: Path, name: str) -> pa.Table:
     except ModuleNotFoundError as missing:
         raise DataError(f"{name}: images need Pillow: pip install 'fairwall[images]'") from missing
     if not path.is_dir():
-        raise DataError(f"{name}: no such folder")
+        raise DataError(f"{name}: no such folder: name the one with UTKFace's images")
     faces = [(file, parts) for file in sorted(path.iterdir()) if (parts := _NAME.fullmatch(file.name))]
     if not faces:
         raise DataError(f"{name}: has no file named AGE_GENDER_RACE_TIME.jpg")

@@ -73,13 +73,6 @@ def write(
     -------
     list of Path
         The folders of compliance and of the developers.
-
-    Raises
-    ------
-    CertificatesError
-        If a name cannot stand in a certificate, the certificates would outlive the authority, or a folder is there
-        already.
-    OSError
     """
     for name in (deployment, *developers):
         _check_name(name)
@@ -173,12 +166,6 @@ def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_ol
     -------
     Path
         The folder with the new files.
-
-    Raises
-    ------
-    CertificatesError
-        If nobody of that name has a certificate, or ``folder`` is not this authority's.
-    OSError
     """
     with _register(folder, authority) as register:
         old = register.known(name)
@@ -203,14 +190,6 @@ def revoke(folder: Path, name: str, authority: Authority, serial: int | None = N
     -------
     int
         How many are on the list that were not before.
-
-    Raises
-    ------
-    CertificatesError
-        If the developer has no certificate, or none of that number, or ``folder`` is not this authority's.
-    RevokedError
-        If the list as it is now cannot be read, or was signed by somebody else.
-    OSError
     """
     with _register(folder, authority) as register:
         meant = register.known(name)
@@ -246,7 +225,7 @@ class _Register:
     def known(self, name: str) -> list[x509.Certificate]:
         found = self.of(name)
         if not found:
-            raise CertificatesError(f"{name}: nobody of that name has a certificate")
+            raise CertificatesError(f"{name}: nobody of that name has a certificate: add issues one")
         return found
 
     def issue(self, authority: Authority, name: str, days: int) -> Credentials:
@@ -282,7 +261,9 @@ def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Reg
             try:
                 certificates[0].verify_directly_issued_by(authority.certificate)
             except (ValueError, TypeError, InvalidSignature):
-                raise CertificatesError(f"{path}: these certificates were issued by another authority") from None
+                raise CertificatesError(
+                    f"{path}: these certificates were issued by another authority: name it by --authority"
+                ) from None
         yield _Register(descriptor, tuple(callers))
     finally:
         os.close(descriptor)
@@ -339,7 +320,9 @@ def _check_name(name: str) -> None:
 
 def _check_revocable(name: str) -> None:
     if name == COMPLIANCE:
-        raise CertificatesError(f"{name}: developers read no list of revoked certificates; make new ones for all")
+        raise CertificatesError(
+            f"{name}: cannot be revoked: developers read no list of revoked certificates; make new ones for all"
+        )
 
 
 def _folder(folder: Path, name: str) -> Path:
@@ -352,8 +335,8 @@ def _give(folder: Path, credentials: Credentials) -> None:
 
 def _write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    for name, text in files.items():
-        replace(folder / f"{name}.pem", text)
+    for name, text in {".gitignore": "*\n", **{f"{name}.pem": text for name, text in files.items()}}.items():
+        replace(folder / name, text)  # in a working tree, a private key is nothing to commit
 
 
 def _text(path: Path) -> str:

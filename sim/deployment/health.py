@@ -11,6 +11,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.rpc import channel, identity
+from fairwall.rpc.addresses import mistake
 from fairwall.rpc.identity import Credentials
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - where to ask a service that listens so
@@ -35,6 +36,8 @@ def is_serving(policy: Path, seconds: float, listen: str | None = None) -> bool:
         raise HealthError(
             f"{policy}: deployment.listen, deployment.credentials: say where to ask, and as whom"
         ) from None
+    if wrong := mistake(address):
+        raise HealthError(f"{policy}: deployment.listen: must be host:port{wrong}, not {address}")
     return status(address, identity.load(folder), seconds) == int(HealthCheckResponse.SERVING)
 
 

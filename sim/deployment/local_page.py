@@ -48,11 +48,6 @@ class LocalPage(ThreadingTCPServer):
         The SHA-256 of the style sheets that the page has, in base64; a browser takes no others.
     seconds : int
         How often browsers read the page again.
-
-    Raises
-    ------
-    LocalPageError
-        If the port is taken, or the system does not tell whose a connection is.
     """
 
     allow_reuse_address = True

@@ -60,12 +60,6 @@ def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Open
         The deployment's policy, beside its data and credentials.
     folder : Path
         What the developer kept.
-
-    Raises
-    ------
-    UserError
-        OpeningError if there are fewer requests, or the policy is another one or commits to nothing; KeptError,
-        PolicyError, DataError, LedgerError or SealError.
     """
     kept = Kept.read(folder)
     if openings is not None and openings > len(kept.request_ids):

@@ -86,11 +86,6 @@ def recommend(
     minimum_group : int or None
         How many people both groups have at least, by the policy. None where there is no policy: what a batch gives away
         is then told of the range of shares.
-
-    Raises
-    ------
-    RecommendError
-        For an argument out of range.
     """
     try:
         metric = find_metric(metric).name

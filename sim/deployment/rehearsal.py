@@ -98,13 +98,7 @@ class Asked:
 
 
 def prepare(folder: Path, asked: Asked) -> Path:
-    """Write certificates, people and a policy into an empty folder; the policy's file.
-
-    Raises
-    ------
-    UserError
-        For fewer than three people of a label.
-    """
+    """Write certificates, people and a policy into an empty folder; the policy's file."""
     write(folder / "certificates", _NAME, (_DEVELOPER,), 1)
     rng = np.random.default_rng(asked.seed)
     labels = np.arange(asked.people) % 2 if asked.labels is None else np.array(asked.labels, np.intp)

@@ -52,13 +52,7 @@ class TableDealer(Generic[T, D, O]):
 
     @contextmanager
     def turn(self, deal_id: str, ready: Callable[[T], bool]) -> Iterator[T]:
-        """Give the trial that is played, for the body to change, to whoever's turn it is.
-
-        Raises
-        ------
-        Refusal
-            ``OUT_OF_TURN`` if another one is played, or it is not ready.
-        """
+        """Give the trial that is played, for the body to change, to whoever's turn it is."""
         with self.table.changing():
             trial = self.table.playing(self.kind, deal_id)
             if not ready(trial):

@@ -54,13 +54,7 @@ class Dealer(Protocol[Dealt, Came]):
         """Serve the game's service."""
 
     def play(self, deal: Dealt, seconds: float) -> Came:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
-        """
+        """Play one deal to its end."""
 
 
 @dataclass(frozen=True)

@@ -26,12 +26,7 @@ class NotRecorded(ValueError):
 
 
 def submission_of(trial: TrialMessages, method: str) -> Any:
-    """Give what was submitted by a method.
-
-    Raises
-    ------
-    NotRecorded
-    """
+    """Give what was submitted by a method."""
     submitted = trial.submissions.get(method)
     if submitted is None:
         raise NotRecorded("their trials were not played to their end in what was recorded")
@@ -41,12 +36,7 @@ def submission_of(trial: TrialMessages, method: str) -> Any:
 
 
 def cards_of(trial: TrialMessages, deal: str) -> dict[str, NDArray[Any]]:
-    """Give the arrays of a deal, by name.
-
-    Raises
-    ------
-    NotRecorded
-    """
+    """Give the arrays of a deal, by name."""
     dealt = trial.cards.get(deal)
     if dealt is None:
         raise NotRecorded("their trials' deals are in no transcript")
@@ -67,10 +57,6 @@ def drawn_again(
     """Draw a trial's cards again, for what is in no message, and see that they are those that were dealt.
 
     ``arrays_of`` gives the arrays that a party was dealt in a message, by name.
-
-    Raises
-    ------
-    NotRecorded
     """
     cards = cards_of(trial, message)
     try:
@@ -83,12 +69,7 @@ def drawn_again(
 
 
 def report_of(trial: TrialMessages) -> AuditReport:
-    """Give compliance's report.
-
-    Raises
-    ------
-    NotRecorded
-    """
+    """Give compliance's report."""
     request = submission_of(trial, "SubmitAuditReport")
     audits, release_audits = (
         tuple(

@@ -140,13 +140,7 @@ class Referee(RefereeServiceServicer):
 
 
 def check_queries(asked: int, report: AuditReport) -> None:
-    """Compare what the developer says that it asked with what compliance says that it answered.
-
-    Raises
-    ------
-    TrialFailed
-        If they contradict one another.
-    """
+    """Compare what the developer says that it asked with what compliance says that it answered."""
     if asked != report.answered:
         raise TrialFailed(
             f"developer says that it asked {asked} queries, compliance that it answered {report.answered}"

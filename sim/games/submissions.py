@@ -53,13 +53,7 @@ class AuditReport:
 
 
 def take_array(message: array_pb2.Array, shape: tuple[int | None, ...], kind: type[_Kind]) -> NDArray[_Kind]:
-    """Take an array of the type and shape that it should have; None stands for any length.
-
-    Raises
-    ------
-    Refusal
-        ``SUBMISSION_INVALID`` if it is no array, or another.
-    """
+    """Take an array of the type and shape that it should have; None stands for any length."""
     try:
         values = from_message(message)
     except ArrayError:
@@ -71,13 +65,7 @@ def take_array(message: array_pb2.Array, shape: tuple[int | None, ...], kind: ty
 
 
 def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Take a guess at a bit for each person, or for each model by each attack: zeros and ones alone.
-
-    Raises
-    ------
-    Refusal
-        ``SUBMISSION_INVALID`` if it is anything else.
-    """
+    """Take a guess at a bit for each person, or for each model by each attack: zeros and ones alone."""
     values = take_array(message, shape, np.uint8)
     if not np.isin(values, (0, 1)).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -85,13 +73,7 @@ def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> NDArray[np.u
 
 
 def take_numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
-    """Take numbers, so many of them where a length is given.
-
-    Raises
-    ------
-    Refusal
-        ``SUBMISSION_INVALID`` if they are anything else.
-    """
+    """Take numbers, so many of them where a length is given."""
     values = take_array(message, (length,), np.float64)
     if finite and not np.isfinite(values).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
@@ -99,13 +81,7 @@ def take_numbers(message: array_pb2.Array, length: int | None = None, *, finite:
 
 
 def take_audit(record: game.AuditRecord) -> AuditRecord:
-    """Take what compliance reports of a batch.
-
-    Raises
-    ------
-    Refusal
-        ``SUBMISSION_INVALID`` if it cannot be so.
-    """
+    """Take what compliance reports of a batch."""
     if not is_known(record.metric):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     # A ratio may be infinite, or of nothing to nothing.

@@ -88,13 +88,7 @@ class Table:
     # What the runner calls.
 
     def play(self, trial: Trial, seconds: float) -> None:
-        """Lay a trial on the table, and wait for its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
-        """
+        """Lay a trial on the table, and wait for its end."""
         with self._changed:
             self._trial = trial
             self._changed.notify_all()
@@ -161,13 +155,7 @@ class Table:
             return game.TURN_OVER if self._closed else game.TURN_WAIT
 
     def playing(self, kind: type[_T], deal_id: str) -> _T:
-        """Give the trial that is played, by whoever holds the lock.
-
-        Raises
-        ------
-        Refusal
-            If it is another one, or of another game.
-        """
+        """Give the trial that is played, by whoever holds the lock."""
         trial = self._trial
         if not isinstance(trial, kind) or trial.deal.deal_id != deal_id:
             raise Refusal(error_pb2.REASON_OUT_OF_TURN)

@@ -173,13 +173,7 @@ class Proxy:
         return [(data[start:end], fault) for (start, end), fault in zip(pairwise(cuts), (None, *due), strict=True)]
 
     def _pass_on(self, data: bytes, sink: socket.socket, towards: str, fault: Fault | None) -> bool:
-        """Send what a fault leaves of some bytes; whether the direction goes on.
-
-        Raises
-        ------
-        OSError
-            If the connection is broken, by the fault or by somebody else.
-        """
+        """Send what a fault leaves of some bytes; whether the direction goes on."""
         half = len(data) // 2
         match fault.kind if fault is not None else "":
             case "drop":

@@ -94,13 +94,6 @@ def play_at_once(
     The folder holds the scenario by now, and all workers reach it by the same path. ``on_trial`` is told how many
     trials are finished; ``on_start``, at the end, what confined the parties of each session, in the order of their
     transcripts. ``programs`` and ``meanwhile`` are as in `Start`.
-
-    Raises
-    ------
-    TrialsMissing
-        If a worker was lost.
-    ConfinementMissing, TrialFailed, PartyDied
-        As `play_turns` does in one of the sessions; the others were told to leave.
     """
     tray = Tray.new(folder.path)
     numbers = [number for _, _, number in turns]

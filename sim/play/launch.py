@@ -162,11 +162,6 @@ def launch(
     ``referee`` is the referee's address; ``elsewhere`` tells where those listen who are not started here, and whom the
     others call. The folder ``logs`` gets one log a party. ``on_death`` is told, from another thread, of a party that
     ends while the context lasts.
-
-    Raises
-    ------
-    PartyDied
-        If a party ends before it says where it listens, or says something else.
     """
     leaving = threading.Event()
     parties: list[Party] = []

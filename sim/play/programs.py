@@ -46,11 +46,6 @@ def said(line: str) -> tuple[str, list[dict[str, Any]]]:
     """Read the first line of a program that is ready: where it listens, empty for nowhere, and what confines it.
 
     A layer has, as our parties' do, name, active and why_not.
-
-    Raises
-    ------
-    ValueError
-        If it says something else. Its text goes on from "its first line".
     """
     try:
         values = json.loads(line)

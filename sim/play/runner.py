@@ -42,12 +42,6 @@ def check(sweep: Sweep) -> tuple[LeftOut, ...]:
     """Draw each cell's first deal, so that bad data are found before anything is played.
 
     Gives the rows of the scenario's tables that are in no deal, by reason.
-
-    Raises
-    ------
-    DealError, DataError
-    TrainingUnavailable
-        If the game's models cannot be trained here.
     """
     game = GAMES[sweep.game]
     game.require()
@@ -71,23 +65,6 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
     A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
     The folder is new and empty, or of an interrupted run of the same sweep. ``on_progress`` is told how many trials are
     finished, once the data are checked and as each trial ends.
-
-    Raises
-    ------
-    DealError, DataError, TrainingUnavailable
-        As `check` does. Nothing was played then, and a new folder is gone.
-    ResumeError
-        If another process is playing in the folder, or its key is gone.
-    ConfinementMissing
-        If a layer is not active that the scenario demands.
-    TrialFailed
-        If a trial does not finish: a party died, or took too long. What was finished is kept.
-    PartyDied
-        If a party does not start.
-    TrialsMissing
-        If one of several sessions was lost.
-    OSError
-        If the folder cannot be written.
     """
     left_out = check(sweep) if folder.begun else None
     with folder.held():

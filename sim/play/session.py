@@ -52,12 +52,6 @@ def play_turns(
 
     A session among several is given its ``table``, by which another thread can end it, and ``keep``, which is told each
     trial's number and lines in place of ``trials.jsonl``.
-
-    Raises
-    ------
-    ConfinementMissing
-        If a layer is not active that the scenario demands.
-    TrialFailed, PartyDied
     """
     table, start = table or Table(), start or Start()
     turns, failed = iter(turns), list[Mapping[str, Any]]()

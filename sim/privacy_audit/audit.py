@@ -54,8 +54,8 @@ class Verdict:
 
     @property
     def accused_by_code(self) -> bool:
-        """Whether the grey-box test finds fault with it. It draws nothing that a sound subject could be accused by."""
-        return bool(self.faults)
+        """Whether the grey-box test proves a fault. It draws nothing that a sound subject could be accused by."""
+        return any(fault.proven for fault in self.faults or ())
 
     @property
     def accused(self) -> bool:
@@ -79,11 +79,6 @@ def audit(
     `level` is the family-wise probability of accusing a sound subject in this audit, `samples` the most sessions on one
     data set. The same seed gives the same verdict. `on_look` is called after each look with its number and the best
     bound so far. Unless `is_sampled` there is but arithmetic and the grey-box test.
-
-    Raises
-    ------
-    PrivacyAuditError
-        For a subject that raises something, with what and where.
     """
     with _explained(name):
         generator = np.random.default_rng(seed)

@@ -213,12 +213,6 @@ def prepare(
     """Return a subject, and what to ask it: its own setting, with what the caller says instead.
 
     A name with a colon is that of a mechanism of one's own, see `foreign.load`.
-
-    Raises
-    ------
-    PrivacyAuditError
-        For an unknown name, a file without what is named, something out of range, or what the subject does not answer
-        or does not claim.
     """
     changes = {"metric": metric, "n": n, "queries": queries, "epsilon": epsilon, "delta": delta}
     changes["batches"] = batches
@@ -236,6 +230,13 @@ def prepare(
         claim = subject.claim
     except ValueError as error:
         raise PrivacyAuditError(str(error)) from error
+    except Exception as error:
+        if ":" not in name or isinstance(error, UserError):
+            raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise PrivacyAuditError(
+            f"{name} is no mechanism: {what}; give it refuses, cost and release, or a law"
+        ) from error
     if refusal:
         raise PrivacyAuditError(refusal)
     if math.isinf(claim.epsilon):

@@ -61,11 +61,6 @@ def load(target: str) -> Mechanism:
     """Return the mechanism that ``FILE.py:NAME`` or ``MODULE:NAME`` names: a function, a class, or a `Mechanism`.
 
     A class is called without arguments.
-
-    Raises
-    ------
-    ValueError
-        If there is no such thing, or it cannot be imported or called. The text says which.
     """
     where, _, name = target.rpartition(":")
     if where.endswith(".py") and not Path(where).is_file():

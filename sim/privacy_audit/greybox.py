@@ -16,6 +16,10 @@ By composition a draw costs what it tells, used or not. Three proofs say less, a
 permute and flip (`recorded`); a draw that nothing released depends on costs nothing (propose, test, release); and of
 choices, where a threshold and whatever was chosen are raised together, and all else keeps its noise, only these cost
 (the sparse vector; the noisy largest).
+
+A release that differs is no fault where the neighbour gets it by other coins of that one person, as often but for the
+claim (`_other_ways`): so is Warner's randomised response, in whatever words. Where it can get it otherwise, or nobody
+can try all ways, the fault is not proven, and accuses nobody.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import linecache
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,7 +71,7 @@ class Fault:
     """What is wrong, of a kind in `ABOUT`, in which line, and on which neighbours it showed.
 
     `places` are that line and, of a call of the noise, those that led there. `batch` counts the session's from 1.
-    `cost` is what the batch's draws cost where that is too much, else None.
+    `cost` is what the batch's draws cost where that is too much, else None. What is not `proven` accuses nobody.
     """
 
     kind: str
@@ -75,6 +79,7 @@ class Fault:
     pair: str
     batch: int
     cost: float | None
+    proven: bool = True
 
     @property
     def source(self) -> str:
@@ -147,11 +152,6 @@ def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: f
         At least one.
     epsilon, delta : float
         What a batch is asked for at.
-
-    Raises
-    ------
-    Exception
-        What the mechanism raises whoever is who.
     """
     found: dict[tuple[str, Place], Fault] = {}
     for pair, (draw, factors) in itertools.product(pairs, enumerate(_SESSIONS)):
@@ -185,8 +185,12 @@ def _compared(batch: _Batch, first: _Run) -> Fault | None:
                 return batch.fault("grid", _callers(one, own))
             return batch.fault("branch", _parting(batch, own, tape))
     if first.image != second.image:
+        way = _other_ways(batch, first, second)
+        if way is not None and way <= batch.charged().epsilon * (1 + _ROUNDING):
+            return None
         hidden = sum(not call.is_rounding for call in first.calls)
-        return batch.fault("output", _parting(batch, own, tape, after=hidden or None))
+        found = batch.fault("output", _parting(batch, own, tape, after=hidden or None))
+        return replace(found, proven=way is None)
     charged = batch.charged()
     most, spent = charged.epsilon * (1 + _ROUNDING), costs(first.calls, second.calls, charged.delta)
     least = float(spent.sum())
@@ -229,6 +233,77 @@ def _by_other_proofs(
         again = batch.run(raised, other=True)
         if again.image == first.image and len(again.calls) == len(first.calls):
             yield float(costs(first.calls, again.calls, delta).sum())
+
+
+def _other_ways(batch: _Batch, first: _Run, second: _Run) -> float | None:
+    """Return at most what loss the neighbour gives the same release by other noise; None where it gives it by none.
+
+    Tried are all coins of one person, with everybody else's as they fell: the loss is exact then. Infinite is unknown:
+    the same but for rounding by noise moved as far as the release, or draws of which not all ways can be tried.
+    """
+    coins = dict[int, list[int]]()
+    for at, call in enumerate(first.calls):
+        if call.kind == "permutation" or (call.kind == "integers" and call.public[1] > _SIDES):
+            return math.inf
+        if call.kind in ("bernoulli", "bernoulli_exp", "integers"):
+            coins.setdefault(call.output.size, []).append(at)
+    for size, calls in coins.items():
+        sides = [range(first.calls[at].public[1] if first.calls[at].kind == "integers" else 2) for at in calls]
+        if size > _SIDES_TRIED or math.prod(map(len, sides)) > _SIDES_TRIED or len(coins) > 1:
+            return math.inf
+        losses = [_loss_of_one(batch, first, calls, person, list(itertools.product(*sides))) for person in range(size)]
+        if any(loss is not None for loss in losses):
+            return min(loss for loss in losses if loss is not None)
+    if not isinstance(first.release, Release) or not isinstance(second.release, Release):
+        return None
+    apart = np.asarray(first.release.values) - np.asarray(second.release.values)
+    for call, other in zip(first.calls, second.calls, strict=True):
+        about = call.output.shape == apart.shape and np.array_equal(call.values, other.values)  # noise about 0, say
+        if about and apart.any() and call.kind in NUMBERS and not call.is_rounding:
+            moved = [replace(one, output=one.output + apart) if one is call else one for one in first.calls]
+            again = batch.run(replayed(moved), other=True)
+            if isinstance(again.release, Release) and np.allclose(again.release.values, first.release.values):
+                return math.inf
+    return None
+
+
+_SIDES, _SIDES_TRIED = 4, 64
+
+
+def _loss_of_one(
+    batch: _Batch, first: _Run, calls: list[int], person: int, ways: list[tuple[int, ...]]
+) -> float | None:
+    """Return the loss of what is released by one person's coins alone; None where the neighbour never releases it."""
+    told: tuple[dict[str, float], dict[str, float]] = {}, {}
+    for way, (other, chances) in itertools.product(ways, enumerate(told)):
+        sides = dict(zip(calls, way, strict=True))
+
+        def choose(at: int, call: Call, sides: dict[int, int] = sides) -> NDArray[Any] | None:
+            output = replayed(first.calls)(at, call)
+            if output is not None and at in sides:
+                output = output.copy()
+                output.reshape(-1)[person] = sides[at]
+            return output
+
+        run = batch.run(choose, other=bool(other))
+        if len(run.calls) != len(first.calls):
+            return math.inf
+        image = repr(run.image)
+        chances[image] = chances.get(image, 0.0) + math.prod(
+            _chance(run.calls[at], person, side) for at, side in sides.items()
+        )
+    if repr(first.image) not in told[1]:
+        return None
+    either = [(told[0].get(image, 0.0), told[1].get(image, 0.0)) for image in {**told[0], **told[1]}]
+    return max(abs(math.log(one / two)) if one and two else math.inf for one, two in either if one or two)
+
+
+def _chance(call: Call, place: int, side: int) -> float:
+    """Return how probable one side of a coin is."""
+    if call.kind == "integers":
+        return 1 / float(call.public[1])
+    heads = call.scale if call.kind == "bernoulli" else math.exp(-call.values.reshape(-1)[place])
+    return heads if side else 1 - heads
 
 
 def _is_unread(batch: _Batch, first: _Run, at: int) -> bool:

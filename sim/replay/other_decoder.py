@@ -45,16 +45,6 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     """Run the developer alone with another decoder, on the answers already given: what could have been learned.
 
     There is no compliance process, and nothing is charged. One is given for each trial.
-
-    Raises
-    ------
-    ReplayError
-        If the strategy takes no such decoder, or the answers are not all in the log: it was kept by digest, was broken
-        off, or the strategy asks other questions with this decoder.
-    ConfinementMissing
-        If a layer is not active around the developer that the scenario demands.
-    PartyDied
-        If the developer fails.
     """
     redecoding = GAMES[recorded.sweep.game].redecoding
     if redecoding is None:

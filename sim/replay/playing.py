@@ -49,16 +49,6 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, 
     Parties that were started more than once, because a run was resumed, are started as often, for the trials that
     they finished. Nothing goes wrong on purpose. ``on_trial`` is told how many trials have been played; the folder
     ``keep`` gets what the parties record now, each session in a folder that is called by its number.
-
-    Raises
-    ------
-    ReplayError
-        If it cannot be played to its end, and nothing that was said until then differs; or a program that is not ours
-        played in it.
-    ResumeError
-        If every draw was derived from the run's key, and it is gone.
-    DealError, DataError
-        If its data are not what they were, or not at hand.
     """
     require_ours(recorded)
     require(RunFolder(recorded.folder, recorded.run).plugins())
@@ -155,7 +145,9 @@ def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
     dealt = dealt_in(session.values())
     turns = [turn for turn in schedule(recorded.sweep) if f"deal-{turn[2]}" in dealt]
     if len(turns) < len(dealt):
-        raise ReplayError(f"{recorded.folder}: its scenario.toml has fewer trials than were recorded")
+        raise ReplayError(
+            f"{recorded.folder}: its scenario.toml has fewer trials than were recorded: bring the old one back"
+        )
     return turns
 
 

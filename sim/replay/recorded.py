@@ -56,7 +56,9 @@ def open_run(folder: Path) -> Recorded:
     scenario is none any more; OSError if a file cannot be read.
     """
     if not (folder / "scenario.toml").is_file():
-        raise ReplayError(f"{folder}: not a run's folder: it has no scenario.toml")
+        raise ReplayError(
+            f"{folder}: not a run's folder: it has no scenario.toml; name one that fairwall run printed, or latest"
+        )
     scripts = [read(path) for path in paths(folder)]
     run = by = ""
     for script in scripts:

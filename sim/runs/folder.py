@@ -81,14 +81,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE, shard: Shard = WHOLE) -> RunFolder:
-        """Find the folder of a run that was interrupted, to resume it with the same programs in our parties' place.
-
-        Raises
-        ------
-        ResumeError
-            If it is no run's folder, its key is gone, or what was played in it differs in anything from the sweep, the
-            programs or the shard: results made under two configurations are never mixed.
-        """
+        """Find the folder of a run that was interrupted, to resume it with the same programs in our parties' place."""
         recorded, kept = played(path, ResumeError)
         if any(recorded.get(key) != value for key, value in identity(sweep).items()):
             raise ResumeError(f"{path}: was played differently: {difference(kept, as_values(sweep.scenario))}")
@@ -130,13 +123,7 @@ class RunFolder:
         _write_key(self.path / _KEYS / run, key)
 
     def secret(self, sweep: Sweep) -> bytes:
-        """Give what every deal, seed and draw is derived from: the run's key, or what all runs share.
-
-        Raises
-        ------
-        ResumeError
-            If the scenario says "random" and the run's key is gone, or is none.
-        """
+        """Give what every deal, seed and draw is derived from: the run's key, or what all runs share."""
         if sweep.scenario.scenario.secret != "random":  # noqa: S105
             return WRITTEN_DOWN
         key = self.key
@@ -154,18 +141,15 @@ class RunFolder:
         """Keep other processes from playing in the folder while the context lasts.
 
         The system lets go of it with the process, however that ends.
-
-        Raises
-        ------
-        ResumeError
-            If another process holds it.
         """
         # A file of its own, since those that are replaced would take a lock on them along.
         with (self.path / "lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ResumeError(f"{self.path}: another process is playing in it") from None
+                raise ResumeError(
+                    f"{self.path}: another process is playing in it: wait for its end, or end it"
+                ) from None
             yield
 
     @property
@@ -306,13 +290,7 @@ class RunFolder:
 
 
 def played(path: Path, refused: type[UserError]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the ``result.json`` of a run that this version of fairwall has played, and its ``scenario.toml``.
-
-    Raises
-    ------
-    UserError
-        Of the given kind, where the folder is no run's, or another version's.
-    """
+    """Read the ``result.json`` of a run that this version of fairwall has played, and its ``scenario.toml``."""
     try:
         result, scenario = json.loads((path / "result.json").read_bytes()), toml.read(path / "scenario.toml")
     except OSError as error:
@@ -320,7 +298,9 @@ def played(path: Path, refused: type[UserError]) -> tuple[dict[str, Any], dict[s
     except ValueError as error:
         raise refused(f"{path}: its scenario.toml or result.json cannot be read: {error}") from None
     if not isinstance(result, dict) or not isinstance(result.get("run"), str):
-        raise refused(f"{path}: its result.json does not say which run it is of")
+        raise refused(
+            f"{path}: its result.json does not say which run it is of: it was changed; bring the old one back"
+        )
     if result.get("version") != fairwall.__version__:
         raise refused(f"{path}: was played by fairwall {result.get('version')}, this is {fairwall.__version__}")
     return result, scenario
@@ -342,13 +322,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def read_key(path: Path) -> bytes:
-    """Read a run's key; no bytes where there is no file.
-
-    Raises
-    ------
-    ResumeError
-        If the file cannot be read, or holds anything else.
-    """
+    """Read a run's key; no bytes where there is no file."""
     try:
         key = path.read_bytes()
     except FileNotFoundError:
@@ -361,13 +335,7 @@ def read_key(path: Path) -> bytes:
 
 
 def given_key(path: Path) -> bytes:
-    """Read a key that a user made for a run.
-
-    Raises
-    ------
-    KeyRefused
-        If it is not there, others than its owner may read it, or it holds anything else than 32 bytes.
-    """
+    """Read a key that a user made for a run."""
     try:
         mode = path.stat().st_mode
         key = path.read_bytes() if stat.S_ISREG(mode) else b""

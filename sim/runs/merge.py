@@ -39,13 +39,6 @@ def merge(folders: Sequence[Path], parent: Path) -> Path:
     Transcripts and draws are copied under new numbers, logs into a folder a shard. Each shard was a run of its own,
     with an id and a key by which its parties knew the scenario; ``result.json`` lists the ids, and ``keys`` has the
     keys.
-
-    Raises
-    ------
-    MergeError
-        If one is no run's folder, has not been played to its end, or was changed since; if they are of different
-        scenarios, versions, keys or numbers of shards; or if a shard is there twice, or missing.
-    OSError
     """
     parts = sorted(map(_opened, folders), key=lambda part: part.shard.number)
     if not parts:
@@ -77,7 +70,7 @@ def _opened(path: Path) -> _Part:
     """Read a shard's folder, and make sure that it is as it was when the shard ended."""
     result, _ = played(path, MergeError)
     if "parts" in result:
-        raise MergeError(f"{path}: was merged already")
+        raise MergeError(f"{path}: was merged already: give the folders of its shards")
     if not result.get("files") or result.get("complete") is not True:
         raise MergeError(f"{path}: was not played to its end; `fairwall run ... --resume` plays what is missing")
     now = digests(path)

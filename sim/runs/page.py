@@ -50,13 +50,6 @@ def rendered(folder: Path) -> str:
 
     Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version, whether the run
     was played to its end, whose programs played, and what confined them. Both may be missing where a run broke off.
-
-    Raises
-    ------
-    sim.scenarios.sweep.ScenarioError
-        If the scenario cannot be read.
-    OSError
-        If a file cannot be read.
     """
     sweep, trials, page = _told(folder)
     return render(page, _frame(folder, sweep, trials))
@@ -69,13 +62,7 @@ def _told(folder: Path) -> tuple[Sweep, Sequence[Line], Page]:
 
 
 def figures_of(folder: Path, name: str | None = None) -> dict[str, Figure]:
-    """Give the figures of a run's report by name, or one: its name may leave out a number that no other needs.
-
-    Raises
-    ------
-    UserError
-        If there is none of the name, or several.
-    """
+    """Give the figures of a run's report by name, or one: its name may leave out a number that no other needs."""
     all_of = _told(folder)[2].figures
     if name is None or name in all_of:
         return {key: figure for key, figure in all_of.items() if name in (None, key)}

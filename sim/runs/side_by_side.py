@@ -24,21 +24,13 @@ MOST = len(ascii_uppercase)
 
 
 def side_by_side(folders: Sequence[Path]) -> str:
-    """Make the page of up to `MOST` runs, each called by a letter.
-
-    Raises
-    ------
-    UserError
-        If there are more, or they are not of one game.
-    OSError
-        If a file cannot be read.
-    """
+    """Make the page of up to `MOST` runs, each called by a letter."""
     runs = [(folder, played_in(folder)) for folder in folders]
     games = list(dict.fromkeys(sweep.game for _, (sweep, _) in runs))
     if len(games) > 1:
         raise UserError(f"runs of {' and '.join(games)}: only runs of one game stand side by side")
     if len(runs) > MOST:
-        raise UserError(f"{len(runs)} runs: at most {MOST} stand side by side")
+        raise UserError(f"{len(runs)} runs: at most {MOST} stand side by side; leave some out")
     game, letters = GAMES[games[0]], ascii_uppercase[: len(runs)]
     told = [(*run, summarise(*run)) for _, run in runs]
     pages = dict(zip(letters, (game.page(*one) for one in told), strict=True))

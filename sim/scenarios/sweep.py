@@ -26,6 +26,7 @@ from typing_extensions import TypeVar
 
 from fairwall import toml
 from fairwall.errors import NotOneOf, UserError, did_you_mean, nearest
+from fairwall.laws.metric import NotAMetric
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.plugins import Plugin, in_use
 from sim.scenarios.checks import common_problems
@@ -492,6 +493,8 @@ def _first(error: ValidationError, keys: _Keys) -> str:
     # Where a value may be of several types, each has its own to say.
     names = [name for each in (problem, *others) if each["input"] == problem["input"] for name in _names(each)]
     hint = did_you_mean(nearest(problem["input"], names)) if isinstance(problem["input"], str) else ""
+    if problem["type"] == "value_error" and isinstance(said, NotAMetric):
+        hint = said.hint(problem["input"])
     return f"{_named(key)}: {said}, not {problem['input']!r}{hint}"
 
 

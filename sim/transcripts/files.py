@@ -135,13 +135,7 @@ class Transcript:
         return all(self.stores(digest) for message in messages for _, _, digest in message.large)
 
     def stored(self, digest: bytes) -> bytes:
-        """Read the bytes with a digest.
-
-        Raises
-        ------
-        ValueError
-            If what is stored is not those bytes.
-        """
+        """Read the bytes with a digest."""
         return _stored_at(self.path, *self._stored[digest], digest)
 
     def packed(self, digest: bytes) -> bytes | None:
@@ -202,13 +196,7 @@ def decode(method: str, is_request: bool, data: bytes) -> Any:
 
 
 def read(path: Path) -> Transcript:
-    """Read a transcript and check its chain, byte for byte as it is stored.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    """
+    """Read a transcript and check its chain, byte for byte as it is stored."""
     script = Transcript(path, path.parent.name, path.stem)
     room: dict[tuple[CallKey, bool], int] = {}
     end = 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from fairwall.plugins import missing, named_in
 from sim.transcripts.files import Transcript, paths, read
 from sim.transcripts.findings import UNFIT, Findings, Recomputed
 from sim.transcripts.messages import Session
@@ -41,18 +42,11 @@ def verify(
         The run's transcripts, where they have been read already.
     page : bool
         Whether to write the report again, too, and compare it: that takes longer than all the rest of a small run.
-
-    Raises
-    ------
-    NoRun
-        If it is none, or recorded nothing.
-    SigningKeyError
-        If the public key is none.
-    OSError
-        If a file cannot be read.
     """
     if not (folder / "scenario.toml").is_file():
-        raise NoRun(f"{folder}: not a run's folder: it has no scenario.toml")
+        raise NoRun(
+            f"{folder}: not a run's folder: it has no scenario.toml; name one that fairwall run printed, or latest"
+        )
     scripts = scripts or [read(path) for path in paths(folder)]
     if not scripts:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
@@ -62,7 +56,8 @@ def verify(
         by_number.setdefault(script.number, {})[script.party] = script
     notes: list[str] = []
     findings += wrong_signature(folder, public_key, notes)
-    if page:
+    lacking = _lacking(folder)
+    if page and not lacking:
         findings += changed_page(folder, scripts, notes)
     findings += changed_confinement(folder, list(by_number.values()), notes)
     for parties in by_number.values():
@@ -71,7 +66,9 @@ def verify(
         findings += forbidden(script, by_number[script.number])
     protected = ProtectedColumns(scripts)
     findings += protected.findings()
-    recomputed = _recompute(folder, by_number)
+    if lacking:
+        notes.append(f"not checked: the report, trials.jsonl and what parties report: {lacking}")
+    recomputed = Findings().result() if lacking else _recompute(folder, by_number)
     findings += (Finding("reported", *contradiction) for contradiction in recomputed.contradictions)
     return Verification(
         findings=tuple(dict.fromkeys(findings)),
@@ -82,6 +79,12 @@ def verify(
         columns=protected.columns,
         reports=recomputed.reports,
     )
+
+
+def _lacking(folder: Path) -> str:
+    """Say which plug-ins of a run are needed to compute anything again, and are not here."""
+    played = folder / "result.json"
+    return missing(named_in(played.read_bytes())) if played.exists() else ""
 
 
 def _recompute(folder: Path, sessions: Mapping[str, Mapping[str, Transcript]]) -> Recomputed:

@@ -70,14 +70,6 @@ def sign(folder: Path, key: Path) -> Path:
     -------
     Path
         Of the signature, in the folder.
-
-    Raises
-    ------
-    NoRun
-        If the folder is none, or its result does not say how its files ended.
-    SigningKeyError
-        If the key cannot be read, may be read by others, is none, or lies in the folder.
-    OSError
     """
     require_sealable(folder, key)
     private = private_key(key)

@@ -20,11 +20,6 @@ def checked(folder: Path, scripts: Sequence[Transcript], places: Places, trials:
     """Check a run, all but whether its report is what would be written now, and say which message each finding is at.
 
     ``trials`` has the trial's name in the page, by deal.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read.
     """
     found = verify(folder, scripts=scripts, page=False)
     return {

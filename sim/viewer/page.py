@@ -58,19 +58,11 @@ class Run:
 
 
 def open_run(folder: Path) -> Run:
-    """Read a run as far as it can be read: one that `fairwall verify` finds fault with can be looked at, too.
-
-    Raises
-    ------
-    NoRun
-        If it is none, or recorded nothing.
-    ScenarioError
-        If its scenario is none any more.
-    OSError
-        If a file cannot be read.
-    """
+    """Read a run as far as it can be read: one that `fairwall verify` finds fault with can be looked at, too."""
     if not (folder / "scenario.toml").is_file():
-        raise NoRun(f"{folder}: not a run's folder: it has no scenario.toml")
+        raise NoRun(
+            f"{folder}: not a run's folder: it has no scenario.toml; name one that fairwall run printed, or latest"
+        )
     sessions = _sessions(folder)
     if not sessions:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
@@ -96,18 +88,14 @@ class Other:
 
 
 def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, beside: Other | None = None) -> str:
-    """Write the page of a run, or of one trial by its number in the run, from 1, for somebody's eyes.
-
-    Raises
-    ------
-    ViewError
-        If there is no such trial, or nothing that may be seen.
-    """
+    """Write the page of a run, or of one trial by its number in the run, from 1, for somebody's eyes."""
     data = _Data(run, trial, sight)
     index = data.index(beside)
     text = document(index, data.blocks.texts)
     if len(text.encode()) > PAGE_BYTES_MAX:
-        raise ViewError(f"{run.folder}: the page would be larger than {PAGE_BYTES_MAX:,} bytes; give --trial")
+        raise ViewError(
+            f"{run.folder}: the page would be larger than {PAGE_BYTES_MAX:,} bytes; show one trial by --trial"
+        )
     return text
 
 

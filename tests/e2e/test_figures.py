@@ -129,7 +129,10 @@ def test_what_cannot_stand_side_by_side_is_refused(place: Path, arguments: tuple
 
 def test_latest_needs_a_run(tmp_path: Path) -> None:
     refused = command(tmp_path, "verify", "latest")
-    assert (refused.returncode, refused.stderr) == (2, f"fairwall: latest: there is no run in {tmp_path / 'runs'}\n")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        f"fairwall: latest: there is no run in {tmp_path / 'runs'}: name the folder of one\n",
+    )
 
 
 def test_a_page_is_opened_in_the_browser_that_there_is(place: Path, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ WHY = {
     "asks": r"was refused in asks, bad.py:28: REASON_PREDICTIONS_OUT_OF_RANGE",
     "three": r"is no Strategy",
 }
+MECHANISM = '\nMECHANISMS = {"two-sided": TWO_SIDED}\n'
 BAD_MECHANISMS = """
 import numpy as np
 from compliance.mechanisms.mechanism import Release
@@ -451,21 +452,29 @@ def test_a_metric_a_data_set_and_a_game_of_others_are_played_and_replayed(tmp_pa
 def test_the_file_of_the_page_is_played(tmp_path: Path) -> None:
     (line,) = [line for line in PAGE.splitlines() if line.startswith("fairwall run") and "--plugin" in line]
     (ending,) = re.findall(r"ends with `(STRATEGIES = .*?)`", PAGE)
+    (noise,) = [block for block in re.findall(r"(?s)```python\n(.*?)```", PAGE) if "class TwoSided" in block]
     (tmp_path / "mine.py").write_text(
         "from developer.reveal.strategies import Strategy\n"
         "from developer.reveal.strategies.strategy import everyone\n\n\n"
         f"def play(hand):\n    return everyone(hand.prior() == 1)\n\n\n{ending}\n"
     )
+    (tmp_path / "both.py").write_text((tmp_path / "mine.py").read_text() + noise + MECHANISM)
     ran = fairwall(*line.split()[1:], "--trials", "1", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     again = runs.run(
         "reveal-adult-100",
         trials=1,
-        settings={"developer.strategy": "mine", "developer.queries": 40},
-        plugins=[tmp_path / "mine.py"],
+        settings={"developer.strategy": "mine", "developer.queries": 4, "compliance.mechanism": "two-sided"},
+        plugins=[tmp_path / "both.py"],  # a party runs the one kind, and another party the other
         out=tmp_path / "again",
     )
-    assert (again.folder / "trials.jsonl").exists()
+    assert again.figures
+    checked = fairwall("verify", again.folder, cwd=tmp_path)
+    assert checked.returncode == 0
+    assert (
+        " ".join(checked.stdout.split()).count("plug-in two-sided (mechanisms, both.py): was played, and is not") == 1
+    )
+    assert "KeyError" not in checked.stdout
 
 
 def test_the_page_has_every_kind() -> None:

@@ -340,7 +340,10 @@ def test_a_folder_that_another_process_holds_is_refused(reveal: Whole, tmp_path:
         fcntl.flock(file, fcntl.LOCK_EX)
         done = fairwall("run", str(reveal.scenario), "--resume", str(folder))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1] == f"fairwall: {folder}: another process is playing in it"
+    assert (
+        done.stderr.splitlines()[-1]
+        == f"fairwall: {folder}: another process is playing in it: wait for its end, or end it"
+    )
     assert written(folder) == before
 
 

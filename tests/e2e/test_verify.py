@@ -119,7 +119,8 @@ def test_an_inference_game_is_well_and_its_declaration_is_listed(tmp_path: Path)
 def test_a_folder_that_is_no_run_is_one_line(tmp_path: Path) -> None:
     finished = command(tmp_path)
     assert finished.returncode == 2
-    assert finished.stderr == f"fairwall: {tmp_path}: not a run's folder: it has no scenario.toml\n"
+    assert finished.stderr.startswith(f"fairwall: {tmp_path}: not a run's folder: it has no scenario.toml; name one")
+    assert finished.stderr.count("\n") == 1
 
 
 @pytest.mark.check

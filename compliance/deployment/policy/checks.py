@@ -122,8 +122,8 @@ def first(error: ValidationError) -> str:
             return f"{key}: {problem['ctx']['error']}"
         case "value_error":
             error = problem["ctx"]["error"]
-            meant = nearest(problem["input"], error.names) if isinstance(error, NotOneOf) else ()
-            return f"{key}: {error}, not {_shown(problem['input'])}{did_you_mean(meant)}"
+            hint = error.hint(problem["input"]) if isinstance(error, NotOneOf) else ""
+            return f"{key}: {error}, not {_shown(problem['input'])}{hint}"
         case _:
             message = re.sub(r"^\w+ should ", "", problem["msg"])
             return f"{key}: must {message}, not {_shown(problem['input'])}"

@@ -13,6 +13,7 @@ from compliance.deployment.policy.checks import check_names, check_released, fir
 from compliance.deployment.policy.schema import DeploymentSection, Policies, Policy, PolicyError
 from fairwall import toml
 from fairwall.files import require_end
+from fairwall.rpc.addresses import mistake
 
 
 def read(path: Path, listen: str | None = None) -> Policies:
@@ -37,7 +38,7 @@ def _elsewhere(policies: Policies, listen: str) -> Policies:
     try:
         place = DeploymentSection.model_validate(dict(policies.deployment) | {"listen": listen}, context=Path())
     except ValidationError:
-        raise PolicyError(f"--listen: must be host:port, not {listen}") from None
+        raise PolicyError(f"--listen: must be host:port{mistake(listen)}, not {listen}") from None
     return replace(policies, deployment=place)
 
 

@@ -31,6 +31,7 @@ from fairwall.laws.local import LOCAL_LAWS, split
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.laws.standings import Promise
+from fairwall.rpc.addresses import mistake
 from fairwall.rpc.identity import NAME
 from fairwall.rpc.quota import Quota
 from fairwall.tables.columns import names_of
@@ -39,8 +40,6 @@ from fairwall.wire.limits import EPSILON_MIN
 DEVELOPERS_LISTED = 5
 """So many developers at most are named on a line."""
 
-_ADDRESS = re.compile(r".+:\d{1,5}")
-_PORT_MAX = 65_535
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
 _SUFFIX_MAX = len(".service")
 
@@ -125,8 +124,8 @@ def _name(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    if not _ADDRESS.fullmatch(value) or int(value.rpartition(":")[2]) > _PORT_MAX:
-        raise ValueError("must be host:port")
+    if wrong := mistake(value):
+        raise ValueError(f"must be host:port{wrong}")
     return value
 
 

@@ -75,11 +75,6 @@ def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> L
     n0, n1 : the assumed sizes of the groups in the metric's stratum, each at least 1.
     queries : m of this batch.
     epsilon : of this batch; may be infinite.
-
-    Raises
-    ------
-    ValueError
-        For an unknown mechanism, an argument out of range, or a delta of 0 where the mechanism needs one.
     """
     metric, noise = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp", None
     if not math.isinf(epsilon):

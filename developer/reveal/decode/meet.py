@@ -58,11 +58,6 @@ def meet(scores: NDArray[np.float64], gap: float, n0: int) -> NDArray[np.uint8] 
     Returns
     -------
     (n,), the protected attributes, 1 = advantaged; None where no group replays the answer.
-
-    Raises
-    ------
-    ValueError
-        If N0 is not from 1 to n - 1, or the search is too large (see `is_listable`).
     """
     n = scores.size
     if not 1 <= n0 < n:

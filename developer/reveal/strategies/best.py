@@ -70,13 +70,7 @@ _SIZE_ROWS = 3
 
 
 def play(hand: Hand) -> Reveal:
-    """Play the strategy that suits what is public.
-
-    Raises
-    ------
-    ValueError
-        For noisy predictive parity, and for verdicts or predictive parity where rows are not free.
-    """
+    """Play the strategy that suits what is public."""
     terms = hand.terms
     if terms.mechanism == "pass-fail":
         return verdicts.play(hand)

@@ -36,13 +36,7 @@ def counts(n: int) -> range:
 
 
 def play(hand: Hand) -> Reveal:
-    """Solve for v; people with a positive entry are advantaged.
-
-    Raises
-    ------
-    ValueError
-        If the queries are neither n - 1 nor n.
-    """
+    """Solve for v; people with a positive entry are advantaged."""
     n = hand.people
     if hand.queries not in counts(n):
         raise ValueError(f"a linear system for {n} people takes {n - 1} or {n} queries, not {hand.queries}")

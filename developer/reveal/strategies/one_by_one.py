@@ -17,12 +17,7 @@ class OneByOne:
         self._auditor, self._left = hand.auditor, hand.queries
 
     def ask(self, row: NDArray[np.float64]) -> float:
-        """Ask about one row, (n,).
-
-        Raises
-        ------
-        OutOfQueries
-        """
+        """Ask about one row, (n,)."""
         if self._left <= 0:
             raise OutOfQueries
         self._left -= 1

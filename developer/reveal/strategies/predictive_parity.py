@@ -186,11 +186,6 @@ def play(hand: Hand) -> Reveal:
     """Reveal everyone, or as many as the queries allow; the others are guessed by the base model's scores.
 
     Answers must be exact float64: of others the nearest is read that is possible, which may be a wrong one.
-
-    Raises
-    ------
-    ValueError
-        Without labels, or for rows that must be close to h0.
     """
     if hand.labels is None:
         raise ValueError("predictive parity needs the labels")

@@ -87,13 +87,7 @@ class _Known:
 
 
 def play(hand: Hand, threshold: float = THRESHOLD) -> Reveal:
-    """Partition everyone, or as many as the queries allow; the others are guessed by the base model's scores.
-
-    Raises
-    ------
-    ValueError
-        For a limit that is not above 0, or rows that are not free.
-    """
+    """Partition everyone, or as many as the queries allow; the others are guessed by the base model's scores."""
     if not threshold > 0:
         raise ValueError("verdicts are calibrated at a limit above 0")
     if hand.perturbation < 1:

@@ -39,13 +39,7 @@ class Calibrated:
     def decisions(
         self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Decide, with probability 0 or 1.
-
-        Raises
-        ------
-        UserError
-            If the groups have their own curves and the rows' groups are not told.
-        """
+        """Decide, with probability 0 or 1."""
         if self.of_group is None:
             return at_half(self.scores(features))
         if protected is None:
@@ -56,13 +50,7 @@ class Calibrated:
 
 
 def train(task: Task) -> Practised:
-    """Train by DP-SGD, then calibrate: by group where groups are held.
-
-    Raises
-    ------
-    UserError
-        If groups are held and one has no row.
-    """
+    """Train by DP-SGD, then calibrate: by group where groups are held."""
     groups = None if task.protected is None else task.groups()
     done = train_and_count(task, groups)
     of_group = None if groups is None else (curve(done.counts[0]), curve(done.counts[1]))

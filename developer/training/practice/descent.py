@@ -102,11 +102,6 @@ def descent(
     budget : another one than the task's.
     often : how much more often than by the recipe the most frequent rows are read, at least 1.
     strata : how many parts the batches have.
-
-    Raises
-    ------
-    UserError
-        If epsilon is too small, for the releases beside the steps or at all, or delta for batches drawn at random.
     """
     budget = task.budget if budget is None else budget
     settings = replace(task.settings, budget=budget)  # which refuses too small a delta

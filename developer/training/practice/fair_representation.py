@@ -49,13 +49,7 @@ class Represented(Halved):
 
 
 def train(task: Task) -> Practised:
-    """Represent the rows, then train by DP-SGD.
-
-    Raises
-    ------
-    UserError
-        If groups are neither held nor told of, one has no row, or the sums cost more than the budget.
-    """
+    """Represent the rows, then train by DP-SGD."""
     budget, sums = task.budget, task.sums
     if sums is None:
         multiplier = gaussian_multiplier(budget.statistics * budget.epsilon, budget.delta)

@@ -25,13 +25,7 @@ class Decider(Protocol):
     def decisions(
         self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Compute with what probability each row is decided 1, shape (rows,).
-
-        Raises
-        ------
-        UserError
-            If the model decides by group and is not told the rows' groups.
-        """
+        """Compute with what probability each row is decided 1, shape (rows,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +88,7 @@ class Task:
             raise ValueError("every public row has one group")
 
     def groups(self) -> NDArray[np.uint8]:
-        """Return the protected attribute.
-
-        Raises
-        ------
-        UserError
-            If it is not held, or a group has no row.
-        """
+        """Return the protected attribute."""
         if self.protected is None:
             raise UserError("this practice needs the group of every row")
         require_both(self.protected)

@@ -24,13 +24,7 @@ FINER = 0.25
 
 
 def train(task: Task) -> Practised:
-    """Train in public without noise, then in private with it.
-
-    Raises
-    ------
-    UserError
-        If there are no public rows, or they have other features.
-    """
+    """Train in public without noise, then in private with it."""
     public, recipe = task.public, task.settings.recipe
     if public is None:
         raise UserError("this practice needs public rows")

@@ -31,13 +31,7 @@ _BISECTIONS = 20
 
 
 def oversampling(task: Task) -> Practised:
-    """Train by DP-SGD at twice the rate for the disadvantaged.
-
-    Raises
-    ------
-    UserError
-        If groups are not held, or one has no row.
-    """
+    """Train by DP-SGD at twice the rate for the disadvantaged."""
     task.groups()
     steps = descent(task, often=OFTEN, strata=2)
     usual = min(task.settings.recipe.batch_size / len(task.people.labels), 1.0)
@@ -45,13 +39,7 @@ def oversampling(task: Task) -> Practised:
 
 
 def group_epsilon(task: Task) -> Practised:
-    """Train by DP-SGD with the larger epsilon for the disadvantaged.
-
-    Raises
-    ------
-    UserError
-        If groups are not held, or one has no row.
-    """
+    """Train by DP-SGD with the larger epsilon for the disadvantaged."""
     task.groups()
     steps = descent(task, strata=2)
     return by_rates(task, steps, (rate_for(steps, RATIO * task.budget.epsilon), steps.rate))

@@ -89,13 +89,7 @@ def columns_of(names: tuple[str, ...], d: int) -> Columns:
 
 
 def train(task: Task) -> Practised:
-    """Make synthetic rows, then train by DP-SGD on them and the private ones.
-
-    Raises
-    ------
-    UserError
-        If groups are not held, one has no row, or OpenDP's extra is not installed.
-    """
+    """Make synthetic rows, then train by DP-SGD on them and the private ones."""
     protected, budget = task.groups(), task.budget
     if find_spec("mbi") is None or find_spec("polars") is None:
         raise UserError("synthetic rows need OpenDP's AIM: pip install 'fairwall[synthetic]'")

@@ -38,13 +38,7 @@ class ByThreshold:
     def decisions(
         self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Compute with what probability each row is decided 1.
-
-        Raises
-        ------
-        UserError
-            If the rows' groups are not told.
-        """
+        """Compute with what probability each row is decided 1."""
         if protected is None:
             raise UserError("thresholds for each group need the group of every row that is decided")
         scores = self.scores(features)
@@ -53,13 +47,7 @@ class ByThreshold:
 
 
 def train(task: Task) -> Practised:
-    """Train by DP-SGD, then set thresholds.
-
-    Raises
-    ------
-    UserError
-        If groups are not held, or one has no row, or Fairlearn is not installed.
-    """
+    """Train by DP-SGD, then set thresholds."""
     groups = task.groups()
     if find_spec("fairlearn") is None:
         raise UserError("thresholds by group need Fairlearn: pip install 'fairwall[training]'")

@@ -25,7 +25,8 @@ from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search, candidates_of
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.laws.alternatives import Candidates
-from fairwall.laws.metric import find_metric
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.metric import find_metric, meaning
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
 from fairwall.wire.audits import ID_DIGITS, audit_digest, sealed_digest
@@ -132,6 +133,7 @@ class AuditClient:
     def __init__(self, address: str | Sequence[str], credentials: str | Path, *, data: str | None = None) -> None:
         own = identity.load(Path(credentials))
         self._address = address if isinstance(address, str) else " and ".join(address)
+        self._first = address if isinstance(address, str) else address[0]
         self._others = 0 if isinstance(address, str) else len(address) - 1
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
@@ -248,7 +250,6 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        _check_threshold(threshold)
         _check_weights(sample_weight)
         return self._asked(predictions, metric, epsilon, request_id, threshold, ids, table, once, by)
 
@@ -267,6 +268,7 @@ class AuditClient:
     ) -> Answer:
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
+        _check_threshold(threshold, metric)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
         searched = None if candidates is None else candidates(batch)
@@ -321,7 +323,9 @@ class AuditClient:
         """
         told = self.terms().commitment
         if told is None:
-            raise ValueError("this service commits to nothing: its policy has no audit.committed")
+            raise ValueError(
+                "this service commits to nothing, so there is nothing to keep: its policy has no audit.committed"
+            )
         self._kept = Kept.begin(Path(folder), self._data, identity.name_in(self._certificate), told)
 
     def search(
@@ -413,9 +417,11 @@ class AuditClient:
         """
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
-        _check_threshold(threshold)
+        _check_threshold(threshold, metric)
         if models is not None and (isinstance(models, str) or not models):
-            raise ValueError("models must be names of the table's columns, at least one")
+            raise ValueError(
+                "models must be a list of names of the table's columns, at least one; left out: all but the id's"
+            )
         asked = uuid.uuid4().hex if request_id is None else request_id
         columns = models or ()
         return self._call(
@@ -457,13 +463,13 @@ class AuditClient:
         """
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
-        _check_threshold(threshold)
+        _check_threshold(threshold, metric)
         asked, question = _request_id(request_id, once=once), ""
         names = tuple(map(str, models)) if isinstance(models, Mapping) else ()
         models = list(models.values()) if isinstance(models, Mapping) else models
         files = [_model(each) for each in (models if isinstance(models, list | tuple) else [models])]
         if not files:
-            raise ValueError("models must be at least one")
+            raise ValueError("models: there is none: give a path, bytes or a model of ONNX, or several by name")
         if asked is None:
             header = gaps.sealed_header(self._data, "", metric, files, epsilon, threshold, by)
             question = sealed_digest(header, files).hex()
@@ -507,7 +513,7 @@ class AuditClient:
         metric = find_metric(metric).name
         _check_epsilon(epsilon)
         if models < 1:
-            raise ValueError("a batch asks about one model at least")
+            raise ValueError(f"models: must be at least 1, the number that you mean to ask about, not {models}")
         return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
 
     def group_terms(self) -> GroupTerms:
@@ -573,7 +579,8 @@ class AuditClient:
         asked = by_group.measures_for(batch) if measures is None else tuple(measures)
         for measure in asked:
             if measure not in by_group.MEASURES:
-                raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}")
+                hint = meaning(measure, by_group.MEASURES, by_group=True)
+                raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}{hint}")
         names = (by,) if isinstance(by, str) else tuple(by)
         bought = self._call(
             lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon, rows_digest=digest),
@@ -640,7 +647,7 @@ class AuditClient:
         by: str | Sequence[str],
         epsilon: float,
         *,
-        bounds: tuple[float, float] = (0.0, 1.0),
+        bounds: tuple[float, float] | None = None,
         reference: str | Sequence[str] | None = None,
         **asked: Any,
     ) -> list[dict[str, Any]]:
@@ -651,9 +658,9 @@ class AuditClient:
         values : array_like, shape (people,)
             Scores or prices.
         by, epsilon, asked : as of `count_by_group`, but for measures.
-        bounds : tuple of float
+        bounds : tuple of float, optional
             What values are clipped to: public, such as a policy's least and highest price. Noise is as large as
-            their distance.
+            their distance. By default [0, 1], and a value outside is refused.
         reference : as of `fairwall.client.by_group.ByGroup.practice`, the largest mean by default.
 
         Returns
@@ -661,7 +668,7 @@ class AuditClient:
         list of dict
             One record for each group: ``mean``, in the unit of the values, and ``standardised_difference``, the group's
             mean less the reference's over the standard deviation of all people's clipped values; each with ``_low`` and
-            ``_high``, as of `ByGroup.frame`.
+            ``_high``, as of `ByGroup.frame`; and ``clipped``, how many of all people's values lay outside the bounds.
 
         Raises
         ------
@@ -715,7 +722,7 @@ class AuditClient:
             batch, digest = rows.arranged(predictions, ids, table, known)
             return _batch(batch), digest
         if ids is not None or table is not None:
-            raise ValueError("this service's rows have no ids to compare yours with: predictions must be in its order")
+            raise ValueError("this service's rows have no ids to compare yours with: leave ids and table out")
         return _batch(predictions), b""
 
     def _check_rows(self, digest: bytes, compared: bool | None) -> None:
@@ -773,7 +780,7 @@ class AuditClient:
     def _no_answer(self, error: grpc.RpcError, kind: str) -> str:
         code = error.code() if isinstance(error, grpc.Call) else None
         if isinstance(error, grpc.Call) and _lost(error):
-            why = channel.why_lost(error)
+            why = channel.why_lost(error, self._first)
         elif code == grpc.StatusCode.UNIMPLEMENTED:
             why = f"the service has no data set{kind}, or is not of this kind (UNIMPLEMENTED)"
         else:
@@ -829,9 +836,10 @@ def _check_epsilon(epsilon: float) -> None:
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
 
 
-def _check_threshold(threshold: float | None) -> None:
-    if threshold is not None and math.isnan(threshold):
-        raise ValueError("the threshold must be a number")
+def _check_threshold(threshold: float | None, metric: str) -> None:
+    least, most = metric_range(metric)
+    if threshold is not None and not least <= threshold <= most:
+        raise ValueError(f"threshold: {metric} is from {least:g} to {most:g}: pass one of its values, not {threshold}")
 
 
 def _batch(predictions: Any) -> Batch:

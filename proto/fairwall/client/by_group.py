@@ -244,7 +244,7 @@ class ByGroup:
     def _over(self, over: Sequence[str] | None) -> tuple[str, ...]:
         kept = self.by if over is None else tuple(name for name in self.by if name in over)
         if not kept or (over is not None and not set(over) <= set(self.by)):
-            raise ValueError(f"groups can be made of some of {', '.join(self.by)} alone")
+            raise ValueError(f"over: groups were counted by {', '.join(self.by)}: name some of these, not {over!r}")
         return kept
 
     def counts(self, asked: Sequence[tuple[str, int]], over: Sequence[str] | None = None) -> Counts:
@@ -261,7 +261,9 @@ class ByGroup:
             For a measure that was not asked for.
         """
         if self.probable is not None:
-            raise ValueError(f"this needs counts of people, and {self.probable} is known by probabilities")
+            raise ValueError(
+                f"this needs counts of people, and {self.probable} is known by probabilities: take frame()"
+            )
         for measure, _ in asked:
             if measure not in self.measures:
                 raise ValueError(f"this needs {measure}, which was not asked for: {', '.join(self.measures)} were")
@@ -309,7 +311,9 @@ class ByGroup:
         of_odds = [name for name in ("selection_rate", "true_positive_rate") if name in self.measures]
         both = [name for name in ("true_positive_rate", "false_positive_rate") if name in self.measures]
         if not of_odds:
-            raise ValueError("this needs selection_rate or true_positive_rate, which were not asked for")
+            raise ValueError(
+                "this needs selection_rate or true_positive_rate, which were not asked for: name them in measures"
+            )
         joined, records = self.joined(over), list[dict[str, Any]]()
         for model in range(self.models):
             columns: dict[str, NDArray[Any]] = {"compared": joined.compared}
@@ -346,7 +350,7 @@ class ByGroup:
         """
         asked = [name for name in self.measures if name in _OF_HITS]
         if not asked:
-            raise ValueError(f"this needs one of {', '.join(_OF_HITS)}, which were not asked for")
+            raise ValueError(f"this needs one of {', '.join(_OF_HITS)}, which were not asked for: name one in measures")
         joined, records = self.joined(over), list[dict[str, Any]]()
         fits = [
             [all(mine in (UNKNOWN, its) for mine, its in zip(one, other, strict=True)) for other in joined.values]
@@ -486,7 +490,7 @@ class Joined:
         if named is not None:
             values = (named,) if isinstance(named, str) else tuple(named)
             if values not in self.values:
-                raise ValueError(f"reference: no group has these values of {', '.join(self.over)}")
+                raise ValueError(f"reference: no group has these values of {', '.join(self.over)}: {', '.join(values)}")
             return self.values.index(values)
         chosen = np.where(self.compared & ~np.isnan(rates), rates, -np.inf)
         return int(chosen.argmax()) if np.isfinite(chosen).any() else None
@@ -588,7 +592,9 @@ def count(
     allowed = _read_terms(told_terms)
     unknown = [name for name in by if name not in allowed.attributes]
     if unknown or not by or len(set(by)) < len(by):
-        raise ValueError(f"by must be one or several of {', '.join(allowed.attributes)}, none twice")
+        raise ValueError(
+            f"by must be one or several of {', '.join(allowed.attributes)}, none twice, not {', '.join(by)!r}"
+        )
     if "mean_score" in measures and (likely := allowed.golden.keys() & set(by)):
         raise ValueError(f"mean_score is not told by {', '.join(likely)}, known by probabilities: ask for scoring_rate")
     header = wire.ByGroupHeader(

@@ -111,7 +111,9 @@ class Kept:
         try:
             return frozenset(bytes.fromhex(file.stem).decode() for file in self.folder.glob("*.npz"))
         except ValueError:
-            raise KeptError(f"{self.folder}: a file is not named by a request") from None
+            raise KeptError(
+                f"{self.folder}: a file is not named by a request: take out what this client did not write"
+            ) from None
 
     def asked(self, request_id: str) -> Asked:
         """Read a question and its answer; KeptError if it cannot be."""

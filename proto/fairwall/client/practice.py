@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from fairwall.client.by_group import ByGroup, told
 from fairwall.client.gaps import require_pandas
 from fairwall.client.predictions import numbers
-from fairwall.laws.group_tables import compared
+from fairwall.laws.group_tables import UNDEFINED, compared
 from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
+
+_ALIKE = 1e-9
+"""Values that differ by less of their bounds are one value, as float64 has computed it."""
 
 Count = Callable[..., ByGroup]
 """`AuditClient.count_by_group`."""
@@ -153,7 +156,9 @@ def by_quantile(
     ends = np.unique(np.quantile(values, np.arange(1, quantiles) / quantiles))
     thresholds = ends[ends > values.min()]
     if not len(thresholds):
-        raise ValueError("scores: all quantiles are the least score, and no threshold parts the people")
+        raise ValueError(
+            "scores: so many are alike that no threshold parts the people: ask for more quantiles, or by other scores"
+        )
     above = values >= thresholds[:, np.newaxis]
     measures = ("selection_rate", *(("true_positive_rate", "false_positive_rate") if labels else ()))
     bought = count(_labelled(scores, above), by, epsilon, measures=measures, **asked)
@@ -166,7 +171,7 @@ def by_segment(
     """Buy counts by segment; see `AuditClient.by_segment`."""
     values, column = _one(decisions), np.asarray(segments, dtype=object)
     if not np.isin(values, (0, 1)).all():
-        raise ValueError("decisions must be 0 or 1")
+        raise ValueError("decisions must be 0 or 1; make them of scores, as by scores >= 0.5, or ask by_quantile")
     if column.shape != values.shape:
         raise ValueError(f"segments of shape {column.shape} are not one for each of {len(values)} decisions")
     if _is_series(decisions) and _is_series(segments) and not decisions.index.equals(segments.index):
@@ -186,26 +191,33 @@ def standardised_differences(
     values: Any,
     by: Any,
     epsilon: float,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None,
     reference: str | Sequence[str] | None,
     asked: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Buy means and compare them; see `AuditClient.standardised_difference`."""
-    low, high = bounds
+    low, high = bounds or (0.0, 1.0)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"bounds must be two numbers, the lower one first, not {bounds}")
     given = _one(values)
+    outside = int(((given < low) | (given > high)).sum())
+    if outside and bounds is None:
+        raise ValueError(
+            f"values: {outside} of {len(given)} lie outside [0, 1], all from {given.min():g} to {given.max():g}: pass "
+            "bounds=(least, most) that hold them, such as a policy's prices; those beyond are clipped, and counted"
+        )
     scaled = (np.clip(given, low, high) - low) / (high - low)
+    if np.ptp(scaled) < _ALIKE:
+        clipped = f", {outside} of them clipped to the bounds {low:g} to {high:g}" if outside else ""
+        raise ValueError(f"values: all {len(given)} are alike{clipped}; a difference over no deviation is {UNDEFINED}")
     deviation = float(scaled.std())
-    if not deviation > 0:
-        raise ValueError("values must be numbers, and differ within their bounds")
     bought = count(_labelled(values, scaled[np.newaxis]), by, epsilon, measures=("mean_score",), **asked)
     joined, share = bought.joined(None), bought.share("mean_score")
     means = told("mean", Estimate(share.estimate, *share.interval()))
     place = joined.reference(share.estimate, reference)
     return joined.records(
         {name: low + (high - low) * mean for name, mean in means.items()}
-        | {"compared": joined.compared}
+        | {"clipped": np.full(len(joined.values), outside), "compared": joined.compared}
         | joined.beside(
             "standardised_difference", place, lambda other: standardised_difference(share, other, deviation)
         )
@@ -217,8 +229,8 @@ def _one(predictions: Any) -> NDArray[Any]:
     values = numbers(predictions)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"predictions must be of one model, and have the shape (people,), not {values.shape}")
-    if np.isnan(values.astype(np.float64)).any():
-        raise ValueError("predictions must be numbers, and none missing")
+    if missing := int(np.isnan(values.astype(np.float64)).sum()):
+        raise ValueError(f"predictions must be numbers, and none missing: {missing} of {len(values)} are NaN")
     return values
 
 

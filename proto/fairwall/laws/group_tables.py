@@ -31,6 +31,9 @@ from fairwall.laws.quantiles import LEVEL
 
 FOUR_FIFTHS = 0.8
 
+UNDEFINED = "undefined"
+"""What pages and messages call a number that is 0 over 0, which is NaN: a rate of nobody, a ratio where none is hit."""
+
 _DRAWS = 4_000
 _STRATA_MAX = 48
 """Strata whose noise is simulated."""
@@ -73,8 +76,9 @@ class Share:
 
     @cached_property
     def estimate(self) -> NDArray[np.float64]:
-        """The rate of each group, cut off at 0 and 1."""
-        return _ratio(self.top, self.bottom, self.everybody)
+        """The rate of each group, cut off at 0 and 1; NaN where it is of nobody at all."""
+        rates = _ratio(self.top, self.bottom, self.everybody)
+        return rates if self.bottom.sum() > 0 else np.full_like(rates, math.nan)
 
     @cached_property
     def draws(self) -> NDArray[np.float64]:
@@ -103,7 +107,7 @@ class Share:
                 found = np.append(grid[inside], self.estimate[group])
                 step = 1 / (len(grid) - 1)
                 low[group], high[group] = max(found.min() - step, 0.0), min(found.max() + step, 1.0)
-        return low, high
+        return _beside(np.isnan(self.estimate), low), _beside(np.isnan(self.estimate), high)
 
     def apart(self, group: int) -> NDArray[np.float64]:
         """Return minus the correlation of the error of each group's rate with that of one."""
@@ -114,6 +118,16 @@ class Share:
         found = np.asarray(-(errors * errors[:, [group]]).mean(axis=0))
         found[group] = np.delete(found, group).max(initial=0.0)  # which group is the most favoured one is not known
         return found
+
+
+def spelled(value: float, form: str = ".3f") -> str:
+    """Write a number in this format, or `UNDEFINED`."""
+    return UNDEFINED if math.isnan(value) else format(value, form)
+
+
+def _beside(is_undefined: NDArray[np.bool_] | bool, told: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what is told of a number, an end of its interval or a probability: NaN where it is undefined for sure."""
+    return np.where(is_undefined, math.nan, told)
 
 
 def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
@@ -269,7 +283,8 @@ class Comparison:
     difference, difference_low, difference_high : ndarray, shape (groups,)
         The most favoured group's rate less the group's.
     ratio, ratio_low, ratio_high : ndarray, shape (groups,)
-        The group's rate over the most favoured one's; NaN where both are 0.
+        The group's rate over the most favoured one's; NaN where both are 0, and so are its interval and probability
+        but where noise alone leaves no rate above 0.
     below_four_fifths : ndarray, shape (groups,)
         P(the exact ratio is below four fifths).
     """
@@ -301,15 +316,16 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
         ratio = rates / largest
     drawn = np.where(chosen, share.draws, math.nan)
     favoured = np.where(chosen, share.draws, -math.inf).max(axis=1, keepdims=True)
+    nobody = not favoured.any()
     fewer = np.where(chosen, (drawn < FOUR_FIFTHS * favoured).mean(axis=0), math.nan)
     return Comparison(
         difference,
         np.clip(difference_low, 0.0, 1.0),
         np.clip(difference_high, 0.0, 1.0),
         ratio,
-        np.clip(_ratio_end(rates, largest, low, largest_high, apart), 0.0, 1.0),
-        np.clip(_ratio_end(rates, largest, high, largest_low, apart), 0.0, 1.0),
-        fewer,
+        _beside(nobody, np.clip(_ratio_end(rates, largest, low, largest_high, apart), 0.0, 1.0)),
+        _beside(nobody, np.clip(_ratio_end(rates, largest, high, largest_low, apart), 0.0, 1.0)),
+        _beside(nobody, fewer),
     )
 
 
@@ -356,16 +372,18 @@ def worst_pair(share: Share, chosen: NDArray[np.bool_]) -> Pair | None:
     down = _reach(largest - largest_low, smallest_high - smallest, apart[0])
     up = _reach(largest_high - largest, smallest - smallest_low, apart[0])
     drawn = share.draws[:, among]
+    below = (drawn.min(axis=1) < FOUR_FIFTHS * drawn.max(axis=1)).mean()
+    ratio = smallest / largest if largest else math.nan
+    told = np.array([np.clip(ratio_low, 0.0, 1.0)[0], np.clip(ratio_high, 0.0, 1.0)[0], below])
+    told = _beside(not drawn.any(), told)
     return Pair(
         int(among[most]),
         int(among[least]),
         difference,
         float(np.clip(difference - down, 0.0, 1.0)),
         float(np.clip(difference + up, 0.0, 1.0)),
-        smallest / largest if largest else math.nan,
-        float(np.clip(ratio_low, 0.0, 1.0)[0]),
-        float(np.clip(ratio_high, 0.0, 1.0)[0]),
-        float((drawn.min(axis=1) < FOUR_FIFTHS * drawn.max(axis=1)).mean()),
+        ratio,
+        *told.tolist(),
     )
 
 
@@ -375,7 +393,7 @@ def p_values(share: Share) -> NDArray[np.float64]:
     Of exact counts that is the test of two standard deviations (two proportions, pooled), or Fisher's exact test where
     a number that is expected is small. The exact counts are not known: this is the largest p-value but for the 1% least
     likely tables, plus that 1% (Berger and Boos 1994).
-    NaN for a group of nobody, or of everybody.
+    NaN for a group of nobody, or of everybody, and where its rate is undefined.
     """
     exact = len(share.top_noise) == 1 and not share.top_noise.any()
     every = max(len(share.top_noise) // _TABLES, 1)
@@ -388,7 +406,8 @@ def p_values(share: Share) -> NDArray[np.float64]:
     found = _tested(top, bottom, hits, people)
     if exact:
         return np.asarray(found[0])
-    return np.minimum(np.nan_to_num(np.quantile(found, 1 - _MISSED, axis=0), nan=1.0) + _MISSED, 1.0)
+    usual = np.minimum(np.nan_to_num(np.quantile(found, 1 - _MISSED, axis=0), nan=1.0) + _MISSED, 1.0)
+    return _beside(np.isnan(share.estimate), usual)
 
 
 def noise_of_sums(rate: float, groups: int, strata: Sequence[int]) -> list[NDArray[np.float64]]:

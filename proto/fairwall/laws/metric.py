@@ -22,14 +22,17 @@ Sources: Hamman, Chen, Dutta, FAccT 2023, definitions 2.1 and 2.2 (sp, eo); Arco
 2023, section 3.1 (di, oad).
 """
 
-from collections.abc import Callable, Sequence
+import difflib
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.errors import NotOneOf, UserError, did_you_mean, nearest
+from fairwall.errors import NotOneOf, UserError, did_you_mean
 from fairwall.plugins import Plugin, Table
 
 Value = Literal["prediction", "correct", "hit"]
@@ -278,23 +281,111 @@ METRICS: Table[Metric] = Table(
 )
 
 
+_ELSEWHERE = {
+    "sp": "statistical_parity demographic_parity selection_rate positive_rate mean",
+    "eo": "equal_opportunity true_positive_rate tpr recall sensitivity -false_negative_rate -fnr -miss_rate",
+    "fpr": "predictive_equality false_positive_rate false_alarm_rate fall_out -true_negative_rate -tnr -specificity",
+    "eodds_max": "equalized_odds equalised_odds eodds",
+    "eodds_sum": "average_odds average_abs_odds",
+    "ppv": "predictive_parity positive_predictive_value precision precision_score -false_discovery_rate -fdr",
+    "oad": "accuracy accuracy_score overall_accuracy -error_rate -zero_one_loss",
+    "di": "disparate_impact impact adverse_impact four_fifths",
+}
+"""By key, what others call the rate that it compares; after a minus what is 1 less that rate."""
+
+_QUANTITIES = {each.lstrip("-"): (key, each[0] == "-") for key, names in _ELSEWHERE.items() for each in names.split()}
+
+RATES = {"sp": "selection_rate", "eo": "true_positive_rate", "fpr": "false_positive_rate", "oad": "accuracy"}
+"""By key, the measure by group whose gap it is."""
+
+
+_SLIP = 0.8
+"""Words at least so alike, from 0 to 1, are one word and a slip."""
+
+
+def _spelled_alike(name: str, known: Iterable[str]) -> str | None:
+    """Find the name whose every word is this one's but for a slip: other words mean something else."""
+    words = re.split(r"[_\W]+", name.lower())
+    for each in known:
+        pairs = list(itertools.zip_longest(words, each.split("_"), fillvalue=""))
+        if all(one == other or (one[:1] == other[:1] and _likeness(one, other) >= _SLIP) for one, other in pairs):
+            return each
+    return None
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+def meaning(name: str, known: Iterable[str], *, by_group: bool = False) -> str:
+    """End the refusal of a metric's name, or a measure's, with what it means elsewhere and how ours differ from that.
+
+    Parameters
+    ----------
+    known : iterable of str
+        The names that are taken.
+    by_group : bool
+        Whether a measure of each group was asked for, and not a metric.
+    """
+    if (near := _spelled_alike(name, known)) is not None:
+        return did_you_mean([near])
+    form, quantity = "", _spelled_alike(name, _QUANTITIES)
+    if quantity is None and (found := re.fullmatch(r"(.+)[_\W](difference|diff|gap|ratio)", name.lower())):
+        form, quantity = found[2], _spelled_alike(found[1], _QUANTITIES)
+    if quantity is None:
+        return ""
+    key, less = _QUANTITIES[quantity]
+    rate = RATES.get(key)
+    if by_group and rate is None:
+        return f"; {key} compares two groups by it: ask for that metric"
+    if by_group:
+        told = " and its frame has the differences and ratios" if form or quantity.endswith("parity") else ""
+        return f"; {rate} is " + (f"1 less {quantity}" if less else f"the rate of each group{told}")
+    if key == "di" or (form == "ratio" and key == "sp"):
+        return "; di is the disadvantaged group's selection rate over the advantaged one's, and may be above 1"
+    if form == "ratio":
+        return "; a ratio of rates" + (f" is told by group: ask by_group for {rate}" if rate else ": only di is one")
+    if key == "eodds_sum":
+        return "; eodds_sum adds up both absolute gaps, and is no mean of them, with signs or without"
+    if key == "eodds_max":
+        return "; eodds_max is the larger of two absolute gaps"
+    if less:
+        return f"; {quantity} is 1 less the rate that {key} compares: {key} is its gap with the opposite sign"
+    if form:
+        return (
+            f"; {key} is the advantaged group's rate less the disadvantaged one's: elsewhere often the opposite sign, "
+            f"or none{f', as of abs_{key}' if f'abs_{key}' in METRICS else ''}"
+        )
+    return f"; {key} is the gap between two groups' rates" + (f", by_group tells each: {rate}" if rate else "")
+
+
+class NotAMetric(NotOneOf):
+    """A name that is no metric's."""
+
+    def hint(self, name: str) -> str:
+        """End a refusal of this name with what it may mean."""
+        return meaning(name, self.names)
+
+
 def key_of(name: str) -> str:
     """Return the key of `METRICS` that a name stands for: itself, or one of a metric's other names; NotOneOf."""
     if name in METRICS:
         return name
     others = {other: metric.name for metric in METRICS.values() for other in metric.also}
     if name not in others:
-        raise NotOneOf(METRICS, others)
+        raise NotAMetric(METRICS, others)
     return others[name]
 
 
 def find_metric(metric: str) -> Metric:
     """Return the metric of this name, see `key_of`; ValueError with a line for another one."""
+    if not isinstance(metric, str):
+        raise ValueError(f"metric: must be a name, such as 'sp', not a value of type {type(metric).__name__}")
     try:
         return METRICS[key_of(metric)]
-    except NotOneOf as error:
-        hint = did_you_mean(nearest(str(metric), error.names))
-        raise ValueError(f"unknown metric {metric!r}, choose one of: {', '.join(METRICS)}{hint}") from None
+    except NotAMetric as error:
+        listed = f"choose one of: {', '.join(METRICS)}{error.hint(str(metric))}"
+        raise ValueError(f"unknown metric {metric!r}, {listed}") from None
 
 
 def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -131,7 +131,10 @@ def _noise_of_strata(place: int, rate: float, strata: int, groups: int) -> NDArr
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A number for each group, NaN where it is not defined, and the ends of its interval, all of shape (groups,)."""
+    """A number for each group and the ends of its interval, all of shape (groups,).
+
+    NaN is undefined, 0 over 0, and so are the ends but where it is so by noise alone: then it may be anything.
+    """
 
     value: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -214,8 +217,9 @@ def ratios_however_filled(
     Returns
     -------
     least, most : Estimate
-        In [0, 1]; NaN for groups that are not compared, and where fewer than two are. From the low end of the one to
-        the high end of the other lies the exact ratio of these people with 95%, noise counted, whoever they are.
+        In [0, 1]; NaN for groups that are not compared, where fewer than two are, and where nobody is a hit. From
+        the low end of the one to the high end of the other lies the exact ratio of these people with 95%, noise
+        counted, whoever they are.
     """
     elsewhere = (may_be & ~np.eye(len(may_be), dtype=np.bool_)).astype(np.float64)
 
@@ -227,7 +231,7 @@ def ratios_however_filled(
         among = np.where(compared, np.nan_to_num(theirs), -1.0)
         second, first = (np.sort(among, axis=-1)[..., [place]] for place in (-2, -1))
         largest = np.where(among == first, second, first)  # of all groups but each
-        return np.where(compared & (largest >= 0), np.fmin(_over(own, largest), 1.0), np.nan)
+        return np.where(compared & (largest >= 0), np.minimum(_over(own, largest), 1.0), np.nan)
 
     if compared.sum() < 2:
         nothing = np.full(len(compared), np.nan)
@@ -286,6 +290,8 @@ def _interval(
         unknown = int(np.isnan(inside).sum())  # they sort last, and may be anything
         low[group] = ordered[skipped - unknown] if skipped >= unknown else -math.inf
         high[group] = ordered[len(ordered) - 1 - skipped] if skipped >= unknown else math.inf
+        if unknown == len(inside):
+            low[group] = high[group] = math.nan
     return Estimate(value, np.fmin(low, value), np.fmax(high, value))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import grpc
 
+from fairwall.rpc import addresses
 from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.rpc.recorder import RecordedChannel, Recorder
 
@@ -34,7 +35,7 @@ _HUNG_UP = (
 
 _WHY_LOST = {
     STARTING: f"{STARTING}: ask again in a moment",
-    "HTTP proxy": "a proxy of your environment (https_proxy) does not let you through; name the host in no_proxy",
+    "HTTP proxy": "a proxy of your environment does not let you through; name the host in no_proxy",
     "Connection refused": "nobody is there: nothing listens on this port; is it right, and the service started?",
     "lookup": "no host of this name is known here",
     "WRONG_VERSION_NUMBER": _NO_TLS,
@@ -53,6 +54,9 @@ _WHY_LOST = {
 }
 """What to do about a connection that failed, by a part of gRPC's text that says how; the first that fits."""
 
+_BEFORE = ("HTTP proxy", "Connection refused", "lookup", "Timeout", "timed out", "unreachable", "losed", "reset")
+"""Of these parts, those that a proxy may have caused."""
+
 
 def connect(
     address: str | Sequence[str], server: str, credentials: Credentials, recorder: Recorder | None = None
@@ -68,8 +72,8 @@ def connect(
         If an address is not "host:port", or none of several has a host that is known.
     """
     several = not isinstance(address, str)
-    if isinstance(address, str) and ":" not in address:
-        raise ValueError(f"{address!r} is not host:port")
+    for each in _several(address):
+        addresses.require(each)
     channel = grpc.secure_channel(
         address if isinstance(address, str) else _target(address),
         grpc.ssl_channel_credentials(
@@ -81,6 +85,7 @@ def connect(
             ("grpc.ssl_target_name_override", server_name_of(credentials.run, server)),
             # Nothing is retried behind a caller's back: a retry is the caller's decision, under the same request id.
             ("grpc.enable_retries", 0),
+            ("grpc.enable_http_proxy", int(not all(map(addresses.is_loopback, _several(address))))),
             # A service that was restarted is back within seconds; by default a client stays away for up to two minutes.
             # This holds while a caller waits for the connection: grpc hardly looks at its sockets else.
             ("grpc.initial_reconnect_backoff_ms", _RECONNECT_FIRST_MS),
@@ -98,27 +103,31 @@ def connect(
     return channel if recorder is None else RecordedChannel(channel, server, recorder)
 
 
+def _several(address: str | Sequence[str]) -> Sequence[str]:
+    return [address] if isinstance(address, str) else address
+
+
 def is_starting(error: grpc.RpcError) -> bool:
     """Whether a call came before the service was ready."""
     return isinstance(error, grpc.Call) and (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, STARTING)
 
 
-def why_lost(error: grpc.Call) -> str:
+def why_lost(error: grpc.Call, address: str = "") -> str:
     """Say in a line why there is no connection and what to do about it, by what gRPC says of the last try."""
     details = error.details() or ""
+    if (proxy := addresses.proxy_of(address)) and any(part in details for part in _BEFORE):
+        return f"the proxy of your environment, {proxy}, does not answer or let you through; name the host in no_proxy"
     return next(
         (why for part, why in _WHY_LOST.items() if part in details),
         "nobody is there, or one side does not accept the other's certificate",
     )
 
 
-def _target(addresses: Sequence[str]) -> str:
+def _target(hosts: Sequence[str]) -> str:
     """Name several addresses in one target, which takes numbers alone: of one family, the one that most hosts have."""
     found = dict[int, list[str]]()
-    for address in addresses:
+    for address in hosts:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise ValueError(f"{address!r} is not host:port")
         try:
             known = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
         except OSError:
@@ -129,6 +138,6 @@ def _target(addresses: Sequence[str]) -> str:
             if shown not in of_family:
                 of_family.append(shown)
     if not found:
-        raise ValueError(f"no host of {', '.join(addresses)} is known here")
+        raise ValueError(f"no host of {', '.join(hosts)} is known here")
     most, numbers = max(found.items(), key=lambda each: len(each[1]))
     return ("ipv6:" if most == socket.AF_INET6 else "ipv4:") + ",".join(numbers)

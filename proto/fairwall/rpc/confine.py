@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairwall.rpc import seccomp
+from fairwall.rpc import addresses, seccomp
 
 OUTSIDERS = ("developer", "adversary")
 """The parties that must not learn what compliance and the referee hold."""
@@ -56,7 +56,6 @@ _OF_FILES = 1 | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """How many of the rights there are, by version of the interface; later versions have as many as the last."""
 
-_PORT_MAX = 65535
 _TCP_SINCE, _SCOPES_SINCE = 4, 6
 
 _READ = _READ_FILE | _READ_DIR
@@ -140,8 +139,8 @@ def confine(
     # After the users: a change of user opens the memory again.
     layers.append(_layer("non-dumpable", _close_memory))
     # The last: it refuses what the others do.
-    addresses = (listen, *connects) if listen else connects
-    resolves = not all(_is_number(address) for address in addresses)
+    called = (listen, *connects) if listen else connects
+    resolves = not all(_is_number(address) for address in called)
     layers.append(_layer("syscalls", seccomp.confine, serves=bool(listen), resolves=resolves))
     return _without_leaning(layers)
 
@@ -413,10 +412,8 @@ def _ports(listen: str, connects: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def _port(address: str) -> int:
-    port = address.rpartition(":")[2]
-    if not port.isdecimal() or int(port) > _PORT_MAX:
-        raise ValueError(f"{address!r} is not host:port")
-    return int(port)
+    addresses.require(address)
+    return int(address.rpartition(":")[2])
 
 
 def _is_number(address: str) -> bool:

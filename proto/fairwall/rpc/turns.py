@@ -24,6 +24,8 @@ from fairwall.wire.v1 import array_pb2
 
 PROTOCOL_VERSION = 3
 
+_NOWHERE = "127.0.0.1:0"
+
 Play = TypeVar("Play")
 
 
@@ -36,7 +38,7 @@ class Seat:
     referee : grpc.Channel
         To the referee, and whoever deals the game.
     counterpart : str
-        Where the service listens that the party is a client of.
+        Where the service listens that the party is a client of; empty for nowhere.
     recorder : Recorder, optional
         Of the party's transcript.
     """
@@ -47,8 +49,8 @@ class Seat:
     recorder: Recorder | None = None
 
     def reach(self, party: str) -> AbstractContextManager[grpc.Channel]:
-        """Open a channel to the counterpart, which must be that party."""
-        return channel.connect(self.counterpart, party, self.credentials, self.recorder)
+        """Open a channel to the counterpart, which must be that party; where it listens nowhere, calls alone fail."""
+        return channel.connect(self.counterpart or _NOWHERE, party, self.credentials, self.recorder)
 
 
 class _Part(Protocol):

@@ -71,7 +71,9 @@ def predictions_of(classifier: Any, X: Any, response: Response = "decisions", *,
 def check_difference(metric: str) -> None:
     """Refuse a metric that is no difference between groups, whose best value is 0; ValueError."""
     if not find_metric(metric).bounded:
-        raise ValueError(f"metric {metric} is a ratio: its best value is not 0")
+        raise ValueError(
+            f"metric {metric} is a ratio: its best value is not 0, which this seeks; choose a gap, such as sp"
+        )
 
 
 def size(answer: Answer) -> float:

@@ -7,6 +7,7 @@ import math
 from datetime import UTC, date, datetime
 
 from fairwall.client.gaps import Answer
+from fairwall.laws.group_tables import spelled
 from fairwall.laws.metric import find_metric
 
 __tracebackhide__ = True
@@ -66,7 +67,7 @@ model-index:
 
 ## Fairness
 
-The {title} of {name} on the data set {answer.data} was {gap:.3f} on {day}.
+The {title} of {name} on the data set {answer.data} was {spelled(gap)} on {day}.
 This number is noisy: it was released under differential privacy, at epsilon {answer.epsilon_charged:,g} for one
 person's protected attribute, which paid for {len(answer.gaps)} model(s) together. What is guaranteed: {sure}.
 

@@ -16,6 +16,7 @@ import pytest
 from fairwall.client.audit_client import AuditClient, AuditRefused
 from fairwall.client.by_group import ByGroup
 from fairwall.client.gaps import Answer
+from fairwall.laws.group_tables import spelled
 from fairwall.tools.classifiers import ask_about, largest, predictions_of, size
 
 __tracebackhide__ = True
@@ -43,7 +44,7 @@ class Told(float):
     _about: str
 
     def __repr__(self) -> str:
-        return f"{float(self):.4g} ({self._about})"
+        return f"{spelled(self, '.4g')} ({self._about})"
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class Audit:
         most, least, pair = worst
         return Told(
             getattr(pair, end),
-            f"{about}: {'/'.join(least)} to {'/'.join(most)} is {pair.ratio:.3f}, "
+            f"{about}: {'/'.join(least)} to {'/'.join(most)} is {spelled(pair.ratio)}, "
             f"{_sure(pair.ratio_low, pair.ratio_high)}; {_cost(counts)}",
         )
 
@@ -176,7 +177,7 @@ def _called(classifier: Any, name: str | None) -> str:
 def _about(answer: Answer, metric: str, name: str) -> str:
     (low, *_), (high, *_) = answer.low, answer.high
     by = f" by {answer.by}" if answer.by else ""
-    return f"{metric} of {name}{by} is {answer.gaps[0]:.3f}, {_sure(low, high)}; {_cost(answer)}"
+    return f"{metric} of {name}{by} is {spelled(answer.gaps[0])}, {_sure(low, high)}; {_cost(answer)}"
 
 
 def _sure(low: float, high: float) -> str:
@@ -207,10 +208,10 @@ def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[Audit]:
     try:
         epsilon = float(_option(pytestconfig, "audit_epsilon"))
     except ValueError:
-        raise pytest.UsageError("audit_epsilon: must be a number") from None
+        raise pytest.UsageError("audit_epsilon: must be a number above 0: what one question may cost") from None
     when_exhausted = pytestconfig.getini("audit_when_exhausted") or "fail"
     if when_exhausted not in ("fail", "skip"):
-        raise pytest.UsageError("audit_when_exhausted: must be fail or skip")
+        raise pytest.UsageError(f"audit_when_exhausted: must be fail or skip, not {when_exhausted}")
     credentials = pytestconfig.rootpath / _option(pytestconfig, "audit_credentials")
     data = pytestconfig.getini("audit_data") or None
     with AuditClient(_option(pytestconfig, "audit_address"), credentials, data=data) as audits:

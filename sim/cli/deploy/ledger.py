@@ -13,6 +13,7 @@ import typer
 
 from sim.cli.deploy.ledger_copies import backup, restore
 from sim.cli.deploy.ledger_page import check, report
+from sim.cli.found import console
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
@@ -37,16 +38,14 @@ app = typer.Typer(
 @app.command()
 def show(file: File) -> None:
     """Print budgets, what is spent of them, and the last charges."""
-    from rich.console import Console
-
     from compliance.ledger.place import inspect
 
     chains = inspect(_place(file))
-    console = Console(width=WIDTH, highlight=False)
-    console.print(_budgets(chains))
-    console.print()
-    console.print(_charges(chains))
-    _print_policies(console, chains)
+    screen = console(WIDTH)
+    screen.print(_budgets(chains))
+    screen.print()
+    screen.print(_charges(chains))
+    _print_policies(screen, chains)
     typer.echo()
     for found in chains:
         name, count = f" of {_printable(found.chain)}" if found.chain else "", len(found.records)
@@ -136,7 +135,7 @@ def _last(chains: Sequence[Inspection], kind: type[_Record]) -> list[_Record]:
     return (sorted(of_kind, key=lambda record: record.time) if len(chains) > 1 else of_kind)[-_LAST:]
 
 
-def _print_policies(console: Console, chains: Sequence[Inspection]) -> None:
+def _print_policies(screen: Console, chains: Sequence[Inspection]) -> None:
     """Print the last policies that were read; a game's ledger has none."""
     from compliance.ledger.entries import Admission
 
@@ -151,8 +150,8 @@ def _print_policies(console: Console, chains: Sequence[Inspection]) -> None:
                 first = (str(record.sequence), f"{_moment(record.time):%m-%d %H:%M:%S}", record.policy.hex()[:12])
             named = (each.dataset, ", ".join(each.metrics), ", ".join(each.developers))
             table.add_row(*first, *map(_printable, named))
-    console.print()
-    console.print(table)
+    screen.print()
+    screen.print(table)
 
 
 def _line(record: Record) -> dict[str, Any]:
@@ -209,7 +208,5 @@ def _figure(value: float) -> str:
 
 
 def _printable(name: str) -> str:
-    """Make a name harmless: others chose it, and a terminal obeys some characters and rich obeys brackets."""
-    from rich.markup import escape
-
-    return escape("".join(letter if letter.isprintable() else "?" for letter in name))
+    """Make a name harmless: others chose it, and a terminal obeys some characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)

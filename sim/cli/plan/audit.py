@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.found import console
 from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
@@ -83,12 +84,11 @@ def _check_page(html: Path, *, alone: bool) -> None:
 
 
 def _write(html: Path, batch: Batch, within: float | None, table: Table) -> None:
-    from rich.console import Console
 
     from sim.cli.plan.choice_page import render
     from sim.planning.epsilons import choices
 
-    with Console(stderr=True).status("choosing") as status:
+    with console(stderr=True).status("choosing") as status:
         found = choices(batch, within, lambda epsilon: status.update(f"choosing: epsilon {epsilon:,g}"))
         html.write_text(render(found, table.name), encoding="utf-8")
     typer.echo(f"page: {html}")

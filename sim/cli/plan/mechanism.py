@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.found import console
+
 if TYPE_CHECKING:
     from rich.console import Group
 
@@ -38,9 +40,7 @@ def mechanism(
     if as_json:
         typer.echo(json.dumps(as_values(found), allow_nan=False))
         return
-    from rich.console import Console
-
-    Console(highlight=False).print(as_text(found))
+    console().print(as_text(found))
 
 
 def as_values(recommendation: Recommendation) -> dict[str, Any]:

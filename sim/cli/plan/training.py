@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.found import console
 from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
@@ -33,15 +34,13 @@ def training(
     spent, and nothing is released; but the answer depends on what is protected: run it where the protected attributes
     are, and keep what it prints there.
     """
-    from rich.console import Console
-
     from sim.planning.table import load, load_rows
     from sim.planning.training import Demands, make
 
     demands = Demands(epsilon, delta, max_gap, min_accuracy)
     table = load(data, protected, advantaged, target, positive)
     rows = load_rows(data, table, drop or ())
-    with Console(stderr=True).status("training") as status:
+    with console(stderr=True).status("training") as status:
         plan = make(rows, demands, lambda what: status.update(f"training: {what}"))
     typer.echo(json.dumps(as_values(plan, table), allow_nan=False) if as_json else as_text(plan, table))
 

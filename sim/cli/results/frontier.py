@@ -10,6 +10,7 @@ import typer
 
 from fairwall.errors import UserError
 from sim.cli import run
+from sim.cli.found import console
 from sim.cli.status import WIDTH, Interrupted
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ def frontier(
     else:
         folder = _played(source, asked, run.writable(out or Path("runs")), jobs)
     shown, page = _written(folder)
-    from rich.console import Console
-
-    Console(highlight=False, width=WIDTH).print(shown)
+    console(WIDTH).print(shown)
     typer.echo(f"frontier: {page}")
 
 
@@ -91,7 +90,7 @@ def _written(folder: Path) -> tuple[RenderableType, Path]:
     find = _front_of(sweep, str(folder))
     lines = read_trials(folder / "trials.jsonl")
     if not lines:
-        raise UserError(f"{folder}: no trial finished")
+        raise UserError(f"{folder}: no trial finished: fairwall run --resume plays on")
     try:
         front = find(sweep, lines, summarise(sweep, lines))
         text = frontier_page(folder, sweep, lines, front.page())

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sim.cli.found import console
 from sim.cli.status import FAILED
 
 
@@ -33,7 +34,6 @@ def boundary(
 
 
 def _print() -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from fairwall.rpc.access import CALLERS, SERVED_BY
@@ -41,16 +41,16 @@ def _print() -> None:
     from sim.transcripts.boundary import CLEARANCE, learns, level_name, server_of
     from sim.transcripts.methods import METHODS
 
-    console = Console(highlight=False)
+    screen = console()
     for party in PARTIES:
         serves = ", ".join(prefix.split(".")[-1].strip("/") for prefix, by in SERVED_BY.items() if by == party)
         asks = sorted({server_of(name) for name in METHODS if party in CALLERS[name]})
         roles = [f"serves {serves}"] if serves else []
         roles += [f"asks {', '.join(asks)}"] if asks else []
-        console.print(f"{party}, cleared for {level_name(CLEARANCE[party])}: {'; '.join(roles)}")
+        screen.print(f"{party}, cleared for {level_name(CLEARANCE[party])}: {'; '.join(roles)}")
         table = Table("may learn", "message", "fields", box=None, padding=(0, 2, 0, 0))
         for level, messages in learns(party).items():
             for message, fields in messages.items():
                 table.add_row(level, message, ", ".join(fields))
                 level = ""
-        console.print(table, "")
+        screen.print(table, "")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from fairwall.rpc.addresses import mistake
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
@@ -175,6 +176,9 @@ def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
 
     if bool(server.addresses) == bool(server.start):
         raise ConformanceError("say what is tested: --address, --start or --reference")
+    for address in server.addresses:
+        if wrong := mistake(address.rpartition("=")[2]):
+            raise ConformanceError(f"--address: must be [NAME=]host:port{wrong}, not {address}")
     chosen = _chosen(cases.read(kind, wanted.cases or ()), wanted.only)
     known, told = _known(wanted.known_failures), []
     with _described(server) as target, Subject(target, server.start, server.restart) as subject:

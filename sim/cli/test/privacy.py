@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairwall.plugins import offer
+from sim.cli.found import console
 from sim.cli.plugins import Plugins
 from sim.cli.status import FAILED
 
@@ -60,12 +61,12 @@ def privacy(
     subject, setting = prepare(
         mechanism, metric=metric, n=people, queries=models, epsilon=epsilon, delta=delta, batches=batches
     )
-    from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(f"{mechanism}: first draw") as status:
+    with console(stderr=True).status(Text(f"{mechanism}: first draw")) as status:
 
         def on_look(look: int, lower: float) -> None:
-            status.update(f"{mechanism}: look {look}, epsilon is at least {lower:.3g}")
+            status.update(Text(f"{mechanism}: look {look}, epsilon is at least {lower:.3g}"))
 
         others = find("mechanisms", mechanism)
         with others.watched("in its test") if others else contextlib.nullcontext():
@@ -76,6 +77,9 @@ def privacy(
         _print_verdict(verdict)
     if verdict.accused:
         raise typer.Exit(FAILED)
+
+
+_UNKNOWN = "not known whether "
 
 
 def as_record(verdict: Verdict) -> dict[str, Any]:
@@ -123,6 +127,7 @@ def _as_record(fault: Fault) -> dict[str, Any]:
 
     file, line = fault.places[0]
     record = {"kind": fault.kind, "about": ABOUT[fault.kind], "file": file, "line": line, "source": fault.source}
+    record["proven"] = fault.proven
     return _finite({**record, "pair": fault.pair, "batch": fault.batch, "cost": fault.cost})
 
 
@@ -131,7 +136,6 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print_verdict(verdict: Verdict) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -161,13 +165,13 @@ def _print_verdict(verdict: Verdict) -> None:
         table.add_row("grey box", "not looked into: more than one request" if verdict.faults is None else "no fault")
     for fault in verdict.faults or ():
         cost = "" if fault.cost is None else f": epsilon {fault.cost:.4g}"
-        table.add_row("grey box", Text(ABOUT[fault.kind] + cost))
+        table.add_row("grey box", Text(("" if fault.proven else _UNKNOWN) + ABOUT[fault.kind] + cost))
         table.add_row("", Text("in " + ", from ".join(f"{_short(file)}:{line}" for file, line in fault.places)))
         table.add_row("", Text(fault.source))
         table.add_row("", Text(f"on {fault.pair}; batch {fault.batch}"))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(_sentence(verdict))
+    screen = console()
+    screen.print(table)
+    screen.print(_sentence(verdict))
 
 
 def _short(file: str) -> str:
@@ -188,6 +192,10 @@ def _sentence(verdict: Verdict) -> str:
             if accused
         ]
         return f"{verdict.subject}: ACCUSED by {' and '.join(by)}: it does not keep epsilon {verdict.claimed:g}"
+    if verdict.faults and verdict.evidence is None:
+        return (
+            f"{verdict.subject}: not known. The code cannot be followed, and nothing was drawn: leave out --grey-only"
+        )
     if verdict.evidence is None:
         return f"{verdict.subject}: not accused. Nothing was drawn: the grey-box test alone has looked"
     if verdict.evidence.reach <= verdict.claimed and verdict.exact is None:
@@ -196,7 +204,6 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def _print_list() -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from sim.privacy_audit.catalogue import Kind, names
@@ -206,10 +213,10 @@ def _print_list() -> None:
         ("broken twin", "Broken on purpose: each must be accused"),
         ("sound sibling", "Their sound siblings: none may be"),
     )
-    console = Console(highlight=False)
+    screen = console()
     for kind, title in kinds:
         table = Table.grid("name", "about", padding=(0, 2))
         for name, about in names(kind).items():
             table.add_row(f"  {name}", about)
-        console.print(title)
-        console.print(table)
+        screen.print(title)
+        screen.print(table)

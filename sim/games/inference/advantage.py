@@ -87,11 +87,6 @@ def measure(
     splits : (victims,), which data split each belongs to. With fewer than 2 there is no interval but the whole range.
     level : in (0, 1): with what probability some of all attacks' intervals may miss.
     attacks : how many were tried, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If a bit has no victim, or lengths differ.
     """
     secret, guessed, split = (np.asarray(values) for values in (bits, guesses, splits))
     if not secret.shape == guessed.shape == split.shape or secret.ndim != 1:

@@ -42,15 +42,7 @@ class InferenceOutcome:
 def from_messages(
     cell: Cell[InferenceScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[InferenceDeal, InferenceOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message, or the table is not what it was.
-    ValueError, LookupError, TypeError, ArithmeticError
-        If what was submitted does not fit what was dealt.
-    """
+    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message."""
     request, guesses = submission_of(trial, "SubmitModels"), submission_of(trial, "SubmitGuesses")
     report = report_of(trial) if cell.scenario.developer.lambdas else None
     dealt = drawn_again(

@@ -41,15 +41,7 @@ class ReleaseOutcome:
 def from_messages(
     cell: Cell[ReleaseScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[ReleaseDeal, ReleaseOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message, or the table is not what it was.
-    ValueError, LookupError, TypeError, ArithmeticError
-        If what was submitted does not fit what was dealt.
-    """
+    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold."""
     request, report = submission_of(trial, "SubmitBeliefs"), report_of(trial)
     dealt = drawn_again(
         deal,

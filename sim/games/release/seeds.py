@@ -70,13 +70,7 @@ _Row: TypeAlias = tuple[ReleaseCell, int, Mapping[str, Any]]
 
 
 def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Callable[[str], str]) -> Figures:
-    """Sort the figures of a run's lines; ``data_set`` names a table, by ``data.source``.
-
-    Raises
-    ------
-    CompareError
-        If a cell has several trials with one seed, as where something else is swept.
-    """
+    """Sort the figures of a run's lines; ``data_set`` names a table, by ``data.source``."""
     keys = (*METRICS.values(), *RATES.values(), *OWN)
 
     def cell(line: Line) -> ReleaseCell:
@@ -88,13 +82,7 @@ def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Calla
 
 
 def together(runs: Sequence[Figures]) -> Figures:
-    """Put the figures of several runs together.
-
-    Raises
-    ------
-    CompareError
-        If two have other figures of the same cell and seed.
-    """
+    """Put the figures of several runs together."""
     if len(runs) == 1:
         return runs[0]
     rows = ((cell, seed, figures) for run in runs for cell, seeds in run.items() for seed, figures in seeds.items())
@@ -106,13 +94,6 @@ def published(file: Path) -> Figures:
 
     It has the columns dataset, protocol, split, epsilon, seed, acc, f1, auc, recall, SPD, DI, EOD and OAD; one without
     protocol, split and epsilon is of models trained on clean attributes. It may have `RATES` as well.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read as a table, or lacks a column.
-    CompareError
-        If it holds something else.
     """
     name = str(file)
     there = set(header(file, name))
@@ -140,13 +121,7 @@ def published(file: Path) -> Figures:
 
 
 def studied(source: str) -> str:
-    """Name a data set as [LD] does, by ``data.source``.
-
-    Raises
-    ------
-    CompareError
-        If it is none of [LD]'s.
-    """
+    """Name a data set as [LD] does, by ``data.source``."""
     kind = source.partition(":")[0]
     if kind not in _SOURCES:
         raise CompareError(f"data.source: no figures are published of {source!r}, but of {', '.join(_SOURCES)}")

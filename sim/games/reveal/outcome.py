@@ -60,15 +60,7 @@ class RevealOutcome:
 def from_messages(
     cell: Cell[RevealScenario], _number: int, trial: TrialMessages, _secret: bytes
 ) -> tuple[RevealDeal, RevealOutcome]:
-    """Find in a trial's messages what was dealt and what came of it, as far as its line depends on them.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message.
-    ValueError, LookupError, TypeError, ArithmeticError
-        If what was submitted does not fit what was dealt.
-    """
+    """Find in a trial's messages what was dealt and what came of it, as far as its line depends on them."""
     cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitReveal")
     report = report_of(trial)
     test = submission_of(trial, "SubmitLossTest") if cell.scenario.adversary.attack else None

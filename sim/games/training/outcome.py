@@ -32,13 +32,7 @@ class TrainingOutcome:
 def from_messages(
     cell: Cell[TrainingScenario], number: int, trial: TrialMessages, secret: bytes
 ) -> tuple[TrainingDeal, TrainingOutcome]:
-    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message.
-
-    Raises
-    ------
-    NotRecorded
-        If something that is needed is in no message, or the table is not what it was.
-    """
+    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message."""
     scenario = cell.scenario
     request = submitted(trial, "SubmitModel")
     guesses = submitted(trial, "SubmitCanaries") if scenario.training.canaries else None

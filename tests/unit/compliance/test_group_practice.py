@@ -287,9 +287,10 @@ def test_intervals_of_what_is_asked_of_a_service_hold_it(
 # What cannot be asked -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_defined_is_nan_and_may_be_anything() -> None:
+def test_what_is_undefined_has_an_undefined_interval_and_what_is_lost_in_noise_may_be_anything() -> None:
     nobody = Counts(np.zeros((4, 2)), np.zeros((4, 1, 2)), np.ones(2, np.int64))
-    assert np.isnan([balanced_accuracy(nobody).value, treatment_equality(nobody).value]).all()
+    for found in (balanced_accuracy(nobody), treatment_equality(nobody), common_odds_ratio(nobody, 0)):
+        assert np.isnan([found.value, found.low, found.high]).all()
     lost = Counts(np.zeros((4, 2)), np.random.default_rng(3).normal(0, 9, (4, 500, 2)), np.ones(2, np.int64))
     found = balanced_accuracy(lost)
     assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [1, 1])
@@ -317,7 +318,7 @@ NOT_ASKED: list[tuple[Any, str]] = [
     ),
     (
         lambda buy: practice.standardised_differences(buy, [1, 2, 3], "kind", 1.0, (4, 5), None, {}),
-        "differ within their bounds",
+        "all 3 are alike, 3 of them clipped to the bounds 4 to 5",
     ),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,12 +30,22 @@ def test_compliance_and_every_developer_get_a_folder_with_three_files(tmp_path: 
     assert [folder.name for folder in folders] == ["compliance", "developer-alice", "developer-bob"]
     for folder in folders:
         list_of_revoked = ["revoked.pem"] * (folder.name == "compliance")
-        files = ["authority.pem", "certificate.pem", "key.pem", *list_of_revoked]
+        files = [".gitignore", "authority.pem", "certificate.pem", "key.pem", *list_of_revoked]
         assert sorted(path.name for path in folder.iterdir()) == files
         assert (folder / "key.pem").stat().st_mode & 0o777 == 0o600
         assert folder.stat().st_mode & 0o777 == 0o700
     texts = [path.read_text() for path in tmp_path.rglob("*.pem")]
     assert sum("PRIVATE KEY" in text for text in texts) == len(folders) + 1
+
+
+def test_no_private_key_can_be_committed_from_a_working_tree(tmp_path: Path) -> None:
+    """As README's example makes them below the checkout."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    minted(tmp_path / "certificates")
+    listed = ["git", "-C", tmp_path, "status", "--porcelain", "--untracked-files=all"]
+    seen = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    assert "issued.pem" in seen
+    assert "key.pem" not in seen
 
 
 def test_the_authority_s_key_lies_in_no_party_s_folder_and_is_its_owner_s_alone(tmp_path: Path) -> None:

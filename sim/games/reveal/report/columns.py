@@ -152,7 +152,6 @@ def _guessed(cells: Cells) -> Iterator[Measure[ReportCell]]:
         of=_told("leakage_answers"),
         group=_GUESS,
         short="answers\nalone",
-        kept=True,
         about="without what h₀ or public people say",
     )
     yield Measure("smaller group named, %", of=_told("leakage_by_size"), group=_GUESS)
@@ -206,6 +205,7 @@ _ANSWERED: tuple[Measure[ReportCell], ...] = (
             of=_told(f"query_error_{head}"),
             group="error of an answer",
             short=f"error\n{head}",
+            kept=True,
             about=about,
             when=lambda cells: any(cell.summary.get("query_error_mean") != 0 for cell in cells),
         )

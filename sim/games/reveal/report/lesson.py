@@ -23,13 +23,7 @@ _PEOPLE_MAX = 100
 
 
 def lesson(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> str:
-    """Write the page, from a run's sweep, the lines of its trials and what they come to.
-
-    Raises
-    ------
-    UserError
-        If no lesson can be made of it.
-    """
+    """Write the page, from a run's sweep, the lines of its trials and what they come to."""
     if not isinstance(sweep.scenario, RevealScenario) or set(sweep.scenario.axes) != set(AXES):
         raise UserError(f"a lesson is of a run of the reveal game that sweeps {', '.join(AXES)} and no more")
     mechanisms, epsilons, queries = (list(dict.fromkeys(cell.swept[axis] for cell in sweep.cells)) for axis in AXES)

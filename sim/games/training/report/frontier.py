@@ -32,13 +32,7 @@ _SHORT = "Not dominated: no other cell's means are at least as good in accuracy,
 
 
 def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Front:
-    """Find the front of a run.
-
-    Raises
-    ------
-    UserError
-        If no cell has a model.
-    """
+    """Find the front of a run."""
     axes, models = sweep.scenario.axes, models_of(summary)
     if not models:
         raise UserError('training.model: "rates" trains no model, and a front is one of models')
