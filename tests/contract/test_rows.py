@@ -86,11 +86,11 @@ def test_the_public_columns_that_differ_are_named_and_no_others(
     message = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).rows
     own = {"id": IDS} | SIX | {name: [*SIX[name][:-1], "other"] for name in changed}
     with pytest.raises(ValueError, match=rf"^the ids are the service's, but its {told} are others for some rows$"):
-        arranged(PREDICTIONS, None, own, from_message(message))
+        arranged(PREDICTIONS, None, own, from_message(message, 8))
     # A service of before tells of no single column: all are named.
     del message.column_digests[:]
     with pytest.raises(ValueError, match="its 'a', 'b', 'c', 'd', 'e', 'f' are others"):
-        arranged(PREDICTIONS, None, own, from_message(message))
+        arranged(PREDICTIONS, None, own, from_message(message, 8))
 
 
 def test_a_repeat_in_another_order_is_another_request(audits: Audits) -> None:

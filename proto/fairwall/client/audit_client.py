@@ -8,18 +8,21 @@ import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import grpc
+import numpy as np
 
 from fairwall.client import by_group, gaps, practice, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.kept import Kept, NotKept
 from fairwall.client.practice import ByQuantile, BySegment
-from fairwall.client.predictions import Batch, opened
+from fairwall.client.predictions import Batch, in_order
 from fairwall.client.rehearsal import DATA, Service
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search, candidates_of
@@ -248,7 +251,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        _check_threshold(threshold)
+        threshold = _threshold(threshold)
         _check_weights(sample_weight)
         return self._asked(predictions, metric, epsilon, request_id, threshold, ids, table, once, by)
 
@@ -266,7 +269,7 @@ class AuditClient:
         candidates: Callable[[Batch], Candidates] | None = None,
     ) -> Answer:
         metric = find_metric(metric).name
-        _check_epsilon(epsilon)
+        epsilon = _epsilon(epsilon)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
         searched = None if candidates is None else candidates(batch)
@@ -412,12 +415,11 @@ class AuditClient:
         AuditUnavailable
         """
         metric = find_metric(metric).name
-        _check_epsilon(epsilon)
-        _check_threshold(threshold)
-        if models is not None and (isinstance(models, str) or not models):
+        epsilon, threshold = _epsilon(epsilon), _threshold(threshold)
+        columns = () if models is None else tuple(_text("models", each) for each in in_order(models, "models"))
+        if models is not None and (isinstance(models, str) or not columns):
             raise ValueError("models must be names of the table's columns, at least one")
-        asked = uuid.uuid4().hex if request_id is None else request_id
-        columns = models or ()
+        asked = uuid.uuid4().hex if request_id is None else _text("request_id", request_id)
         return self._call(
             lambda: gaps.ask_table(
                 self._service, self._data, asked, metric, table, id, columns, epsilon, threshold=threshold
@@ -456,8 +458,7 @@ class AuditClient:
         AuditUnavailable
         """
         metric = find_metric(metric).name
-        _check_epsilon(epsilon)
-        _check_threshold(threshold)
+        epsilon, threshold = _epsilon(epsilon), _threshold(threshold)
         asked, question = _request_id(request_id, once=once), ""
         names = tuple(map(str, models)) if isinstance(models, Mapping) else ()
         models = list(models.values()) if isinstance(models, Mapping) else models
@@ -505,7 +506,7 @@ class AuditClient:
         AuditUnavailable
         """
         metric = find_metric(metric).name
-        _check_epsilon(epsilon)
+        epsilon = _epsilon(epsilon)
         if models < 1:
             raise ValueError("a batch asks about one model at least")
         return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
@@ -566,7 +567,7 @@ class AuditClient:
         AuditUnavailable
         """
         by_group.require_scipy()
-        _check_epsilon(epsilon)
+        epsilon = _epsilon(epsilon)
         _check_weights(sample_weight)
         name = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
@@ -699,8 +700,8 @@ class AuditClient:
         AuditUnavailable
             Also where the service releases nothing.
         """
-        _check_epsilon(epsilon)
-        asked = uuid.uuid4().hex if request_id is None else request_id
+        epsilon = _epsilon(epsilon)
+        asked = uuid.uuid4().hex if request_id is None else _text("request_id", request_id)
         try:
             return self._call(lambda: sanitised.buy(self._releases, self._data, asked, epsilon), " with a release")
         except arrays.ArrayError as error:
@@ -708,13 +709,17 @@ class AuditClient:
 
     def _arranged(self, predictions: Any, ids: Sequence[object] | str | None, table: Any) -> tuple[Batch, bytes]:
         """Bring predictions into the service's order, with the digest of their rows; empty where they have no ids."""
-        predictions, ids = opened(predictions, ids)
+        given, ids = in_order(predictions, "predictions"), in_order(ids, "ids")
+        predictions, own = rows.opened(given, ids)
+        columns = rows.columns_of(predictions)
         # Asked each time: the service may have read another table since.
-        known = self.terms().rows if rows.are_named(predictions, ids, table) else None
-        if known is not None:
-            batch, digest = rows.arranged(predictions, ids, table, known)
+        known = self.terms().rows if columns or rows.are_named(predictions, own, table) else None
+        if known is not None and known.id_column in columns:
+            predictions, own = rows.opened(given, ids, known.id_column)
+        if known is not None and rows.are_named(predictions, own, table):
+            batch, digest = rows.arranged(predictions, own, table, known)
             return _batch(batch), digest
-        if ids is not None or table is not None:
+        if own is not None or table is not None:
             raise ValueError("this service's rows have no ids to compare yours with: predictions must be in its order")
         return _batch(predictions), b""
 
@@ -801,7 +806,20 @@ def _request_id(given: str | None, *, once: bool) -> str | None:
     """Name a request; None where its name is to be made of all that it asks."""
     if once and given is not None:
         raise ValueError("once makes the request id: leave request_id out")
-    return None if once else uuid.uuid4().hex if given is None else given
+    return None if once else uuid.uuid4().hex if given is None else _text("request_id", given)
+
+
+def _text(name: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise ValueError(f"{name} must be text, in quotes, not of type {type(given).__name__}")
+    return given
+
+
+def _number(name: str, given: Any) -> float:
+    if isinstance(given, bool | np.bool_) or not isinstance(given, Real | Decimal) or math.isnan(given):
+        told = given if isinstance(given, Real | Decimal) else f"of type {type(given).__name__}"
+        raise ValueError(f"{name} must be a number, not {told}")
+    return float(given)
 
 
 def _model(given: Any) -> bytes:
@@ -824,14 +842,15 @@ def _check_weights(sample_weight: object) -> None:
         )
 
 
-def _check_epsilon(epsilon: float) -> None:
+def _epsilon(given: Any) -> float:
+    epsilon = _number("epsilon", given)
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
+    return epsilon
 
 
-def _check_threshold(threshold: float | None) -> None:
-    if threshold is not None and math.isnan(threshold):
-        raise ValueError("the threshold must be a number")
+def _threshold(given: Any) -> float | None:
+    return None if given is None else _number("threshold", given)
 
 
 def _batch(predictions: Any) -> Batch:

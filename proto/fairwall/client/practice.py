@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.client.by_group import ByGroup, told
-from fairwall.client.gaps import require_pandas
-from fairwall.client.predictions import numbers
+from fairwall.client.predictions import Batch, in_order, is_missing, numbers, unfit
+from fairwall.client.rows import common, labels_of
 from fairwall.laws.group_tables import compared
 from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
 
@@ -147,7 +147,7 @@ def by_quantile(
     count: Count, scores: Any, by: Any, epsilon: float, quantiles: int, asked: Mapping[str, Any], *, labels: bool
 ) -> ByQuantile:
     """Buy counts at quantiles of a score; see `AuditClient.by_quantile`."""
-    values = _one(scores)
+    values = _one(scores, "scores")
     if quantiles < 2:
         raise ValueError(f"quantiles must be at least 2, not {quantiles}")
     ends = np.unique(np.quantile(values, np.arange(1, quantiles) / quantiles))
@@ -156,7 +156,7 @@ def by_quantile(
         raise ValueError("scores: all quantiles are the least score, and no threshold parts the people")
     above = values >= thresholds[:, np.newaxis]
     measures = ("selection_rate", *(("true_positive_rate", "false_positive_rate") if labels else ()))
-    bought = count(_labelled(scores, above), by, epsilon, measures=measures, **asked)
+    bought = count(_labelled(above, labels_of(scores)), by, epsilon, measures=measures, **asked)
     return ByQuantile(bought, tuple(thresholds.tolist()), tuple((1 - above.mean(axis=1)).tolist()))
 
 
@@ -164,20 +164,20 @@ def by_segment(
     count: Count, decisions: Any, segments: Any, by: Any, epsilon: float, asked: Mapping[str, Any]
 ) -> BySegment:
     """Buy counts by segment; see `AuditClient.by_segment`."""
-    values, column = _one(decisions), np.asarray(segments, dtype=object)
+    segments = in_order(segments, "segments")
+    values, column = _one(decisions, "decisions"), np.asarray(segments, dtype=object)
     if not np.isin(values, (0, 1)).all():
         raise ValueError("decisions must be 0 or 1")
     if column.shape != values.shape:
         raise ValueError(f"segments of shape {column.shape} are not one for each of {len(values)} decisions")
-    if _is_series(decisions) and _is_series(segments) and not decisions.index.equals(segments.index):
-        raise ValueError("segments and decisions are labelled with other ids, or in another order")
-    if any(value is None or value != value for value in column):
-        raise ValueError("segments: some people have none; make one for them, such as 'none'")
+    labels = common({"decisions": decisions, "segments": segments})
+    if lacking := sum(map(is_missing, column)):
+        raise ValueError(f"segments: {lacking:,} people have none; make one for them, such as 'none'")
     names = np.array([str(value) for value in column])
     every = np.unique(names)
     inside = names == every[:, np.newaxis]
     models = np.concatenate([inside & (values == 1), inside & (values == 0)])
-    bought = count(_labelled(decisions, models), by, epsilon, measures=("selection_rate",), **asked)
+    bought = count(_labelled(models, labels), by, epsilon, measures=("selection_rate",), **asked)
     return BySegment(bought, tuple(every.tolist()))
 
 
@@ -194,12 +194,12 @@ def standardised_differences(
     low, high = bounds
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"bounds must be two numbers, the lower one first, not {bounds}")
-    given = _one(values)
+    given = _one(values, "values")
     scaled = (np.clip(given, low, high) - low) / (high - low)
     deviation = float(scaled.std())
     if not deviation > 0:
         raise ValueError("values must be numbers, and differ within their bounds")
-    bought = count(_labelled(values, scaled[np.newaxis]), by, epsilon, measures=("mean_score",), **asked)
+    bought = count(_labelled(scaled[np.newaxis], labels_of(values)), by, epsilon, measures=("mean_score",), **asked)
     joined, share = bought.joined(None), bought.share("mean_score")
     means = told("mean", Estimate(share.estimate, *share.interval()))
     place = joined.reference(share.estimate, reference)
@@ -212,22 +212,16 @@ def standardised_differences(
     )
 
 
-def _one(predictions: Any) -> NDArray[Any]:
+def _one(given: Any, what: str) -> NDArray[Any]:
     """Take one number a person."""
-    values = numbers(predictions)
+    values = numbers(given, what)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"predictions must be of one model, and have the shape (people,), not {values.shape}")
-    if np.isnan(values.astype(np.float64)).any():
-        raise ValueError("predictions must be numbers, and none missing")
+        raise ValueError(f"{what}: must be of one model, and have the shape (people,), not {values.shape}")
+    if missing := int(np.isnan(values.astype(np.float64)).sum()):
+        raise unfit(what, f"{missing:,} of {len(values):,} are missing")
     return values
 
 
-def _labelled(predictions: Any, models: NDArray[Any]) -> Any:
-    """Label models' columns as the Series is that they were made of."""
-    if not _is_series(predictions):
-        return models
-    return require_pandas("an array").DataFrame(models, columns=predictions.index)
-
-
-def _is_series(given: Any) -> bool:
-    return hasattr(given, "to_frame") and hasattr(given, "index")
+def _labelled(models: NDArray[Any], labels: Any) -> Batch:
+    """Label models' people as the Series are that they were made of."""
+    return replace(Batch.of(models), labels=labels)

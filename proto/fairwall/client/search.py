@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairwall.client.gaps import Answer, axes_of, require_pandas
+from fairwall.client.predictions import in_order
+from fairwall.client.rows import labels_of, say
 from fairwall.laws.alternatives import NAME_MAX, Candidates, Found
 
 if TYPE_CHECKING:
@@ -145,7 +148,7 @@ class Search:
 def candidates_of(
     names: Sequence[str],
     models: int,
-    utility: Mapping[str, float] | Sequence[float],
+    utility: Any,
     baseline: str | int,
     at_least: float | None,
 ) -> Candidates:
@@ -157,6 +160,11 @@ def candidates_of(
         For utilities, a baseline or a least utility that do not fit.
     """
     called = tuple(names) or tuple(str(number) for number in range(models))
+    utility = in_order(utility, "utility")
+    if not isinstance(utility, Mapping) and say(labels_of(utility)):
+        if not utility.index.is_unique:
+            raise ValueError("utility: a candidate is labelled twice")
+        utility = utility.to_dict()
     if isinstance(utility, Mapping):
         if set(utility) != set(called):
             odd = sorted(set(utility) ^ set(called), key=str)[0]
@@ -167,7 +175,7 @@ def candidates_of(
     if len(utilities) != models or not np.isfinite(utilities).all():
         raise ValueError(f"utility: must be one finite number for each of {models} candidates")
     place = called.index(baseline) if isinstance(baseline, str) and baseline in called else baseline
-    if isinstance(place, str) or not 0 <= place < models:
+    if not isinstance(place, Integral) or not 0 <= place < models:
         raise ValueError(f"baseline {baseline!r}: must be a candidate's name, or its number from 0")
     if len(set(called)) < models:
         raise ValueError("candidates must have different names")

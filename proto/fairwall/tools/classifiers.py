@@ -53,17 +53,17 @@ def ask_about(
         As `AuditClient.ask`; and ValueError for a classifier of other than two classes.
     """
     check_difference(metric)
-    predictions = predictions_of(classifier, X, response, labelled=ids is None and table is None)
+    predictions = predictions_of(classifier, X, response)
     return audits.ask(predictions, metric, epsilon, ids=ids, table=table, by=by, once=True)
 
 
-def predictions_of(classifier: Any, X: Any, response: Response = "decisions", *, labelled: bool = True) -> Any:
+def predictions_of(classifier: Any, X: Any, response: Response = "decisions") -> Any:
     """Return what a classifier predicts for rows, shape (people,), labelled as a frame's rows are; else as `ask_about`.
 
     Raises ValueError for a classifier of other than two classes, and for one that fails.
     """
     predictions, pandas = _predictions(classifier, X, response), sys.modules.get("pandas")
-    if labelled and pandas is not None and isinstance(X, pandas.DataFrame):
+    if pandas is not None and isinstance(X, pandas.DataFrame):
         return pandas.Series(predictions, X.index)
     return predictions
 
