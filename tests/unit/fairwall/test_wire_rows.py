@@ -47,7 +47,10 @@ def test_a_whole_number_is_one_id_whatever_it_was_read_as(ids: list[object]) -> 
     assert ids_of(ids) == [b"7", b"-12", b"0"]
 
 
-@pytest.mark.parametrize("ids", [["a-7", "7a", "+7", "1.5", "é", " 7"], ["1e3", "0x7", "--7", "٧"], ["0007", "007", "7", "00", "0", "-07", "07.0"]])
+@pytest.mark.parametrize(
+    "ids",
+    [["a-7", "7a", "+7", "1.5", "é", " 7"], ["1e3", "0x7", "--7", "٧"], ["0007", "007", "7", "00", "0", "-07", "07.0"]],
+)
 def test_other_ids_are_their_text(ids: list[object]) -> None:
     assert ids_of(ids) == [str(one).encode() for one in ids]
 
