@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -268,7 +268,7 @@ class AuditClient:
         by: str,
         candidates: Callable[[Batch], Candidates] | None = None,
     ) -> Answer:
-        metric = find_metric(metric).name
+        metric, by = find_metric(metric).name, _text("by", by)
         epsilon = _epsilon(epsilon)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
@@ -414,7 +414,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        metric = find_metric(metric).name
+        metric, table, id = find_metric(metric).name, _text("table", table), _text("id", id)  # noqa: A001
         epsilon, threshold = _epsilon(epsilon), _threshold(threshold)
         columns = () if models is None else tuple(_text("models", each) for each in in_order(models, "models"))
         if models is not None and (isinstance(models, str) or not columns):
@@ -457,7 +457,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        metric = find_metric(metric).name
+        metric, by = find_metric(metric).name, _text("by", by)
         epsilon, threshold = _epsilon(epsilon), _threshold(threshold)
         asked, question = _request_id(request_id, once=once), ""
         names = tuple(map(str, models)) if isinstance(models, Mapping) else ()
@@ -507,8 +507,8 @@ class AuditClient:
         """
         metric = find_metric(metric).name
         epsilon = _epsilon(epsilon)
-        if models < 1:
-            raise ValueError("a batch asks about one model at least")
+        if not isinstance(models, Integral) or models < 1:
+            raise ValueError("models: a batch asks about a whole number of models, one at least")
         return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
 
     def group_terms(self) -> GroupTerms:

@@ -222,6 +222,6 @@ def _one(given: Any, what: str) -> NDArray[Any]:
     return values
 
 
-def _labelled(models: NDArray[Any], labels: Any) -> Batch:
+def _labelled(models: NDArray[Any], labels: Any) -> NDArray[Any] | Batch:
     """Label models' people as the Series are that they were made of."""
-    return replace(Batch.of(models), labels=labels)
+    return models if labels is None else replace(Batch.of(models), labels=labels)

@@ -94,6 +94,8 @@ def _people(rows: Any, id_column: str | None, label: str | None) -> dict[str, An
         if id_column is not None or label is not None:
             raise ValueError("id and label name columns of rows, and rows are a number")
         return {"people": int(rows), "ids": None, "labels": None}
+    if isinstance(rows, Mapping):
+        rows = {name: in_order(column, f"rows: column {name!r}") for name, column in rows.items()}
     index = labels_of(rows)
     ids = column_of(rows, id_column, "rows") if id_column is not None else index if say(index) else None
     labels = None if label is None else numbers(column_of(rows, label, "rows"), f"label {label!r}")
