@@ -201,7 +201,8 @@ def arranged(
         written, order = ordered_ids(given)
     except UserError as error:  # of rows, or of the file that they are read from
         raise ValueError(f"ids: {error}") from None
-    batch = _side(sides, given, labels_of(given if table is None else table), what, known)
+    beside = [labels for labels in map(labels_of, (ids, table)) if labels is not None]
+    batch = _side(sides, given, beside, what, known)
     digest = digest_of(written, order, columns)
     if columns and digest != known.table_digest and digest_of(written, order) == known.ids_digest:
         told = dict(zip(known.public_columns, known.column_digests, strict=False))
@@ -234,7 +235,7 @@ def _axes(predictions: Any) -> list[Any]:
     return [rows] if columns and len(rows) > len(columns[0]) else [rows, *columns]
 
 
-def _side(sides: Sequence[Batch], ids: Any, beside: Any, what: str, known: KnownRows) -> Batch:
+def _side(sides: Sequence[Batch], ids: Any, beside: Sequence[Any], what: str, known: KnownRows) -> Batch:
     """Find along which axis there are as many people as ids, whose labels agree."""
     found = [side for side in sides if side.shape[1] == len(ids)]
     if not found:
@@ -249,12 +250,12 @@ def _side(sides: Sequence[Batch], ids: Any, beside: Any, what: str, known: Known
     return (agreeing or found)[0]
 
 
-def _contradicted(labels: Any, ids: Any, beside: Any, known: KnownRows) -> int:
+def _contradicted(labels: Any, ids: Any, beside: Sequence[Any], known: KnownRows) -> int:
     """Return the first row, from 1, whose label is another than its id, and than what ids are labelled with; else 0."""
-    if labels is None or (beside is not None and labels.equals(beside) and labels.name != known.id_column):
+    if labels is None or (any(map(labels.equals, beside)) and labels.name != known.id_column):
         return 0
     if _only_count(labels):
-        return 0 if beside is None or _is_silent(labels, beside) else differing(labels, beside)
+        return next((differing(labels, its) for its in beside if not _is_silent(labels, its)), 0)
     return differing(labels, ids)
 
 

@@ -169,9 +169,11 @@ def candidates_of(
         if set(utility) != set(called):
             odd = sorted(set(utility) ^ set(called), key=str)[0]
             raise ValueError(f"utility: must have every candidate's name and no other; {odd!r} is in one of them alone")
-        utilities = tuple(float(utility[name]) for name in called)
-    else:
-        utilities = tuple(float(each) for each in utility)
+        utility = [utility[name] for name in called]
+    try:
+        utilities = tuple(map(float, utility))
+    except (TypeError, ValueError):
+        utilities = ()
     if len(utilities) != models or not np.isfinite(utilities).all():
         raise ValueError(f"utility: must be one finite number for each of {models} candidates")
     place = called.index(baseline) if isinstance(baseline, str) and baseline in called else baseline

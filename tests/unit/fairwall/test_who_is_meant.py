@@ -378,6 +378,8 @@ def test_utilities_are_those_of_the_candidates_that_they_are_labelled_with() -> 
         ({0.5, 0.6}, "utility: a set has no order"),
         (pd.Series([0.5, 0.6], ["a", "c"]), "utility: must have every candidate's name and no other; 'b'"),
         (pd.Series([0.5, 0.6, 0.7], ["a", "b", "a"]), "utility: a candidate is labelled twice"),
+        (None, "utility: must be one finite number for each of 2 candidates"),
+        ({"a": 0.5, "b": None}, "utility: must be one finite number for each of 2 candidates"),
     ):
         refused(lambda utility=utility: of(utility), why)  # type: ignore[misc]
     refused(lambda: of([0.5, 0.6], 0.0), "baseline 0.0: must be a candidate's name, or its number")
