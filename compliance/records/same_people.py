@@ -116,7 +116,7 @@ class Traits:
 
 
 def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> Traits:
-    """Look at a file.
+    """Look at a file; DataError if the file is no table.
 
     Parameters
     ----------
@@ -126,11 +126,6 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
         The columns that are not looked at: whatever is protected.
     ids : str, optional
         The column of ids.
-
-    Raises
-    ------
-    DataError
-        If the file is no table.
     """
     with source.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").digest()[:16]

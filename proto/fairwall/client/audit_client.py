@@ -251,7 +251,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        threshold = _threshold(threshold)
+        threshold = None if threshold is None else _number("threshold", threshold)
         _check_weights(sample_weight)
         return self._asked(predictions, metric, epsilon, request_id, threshold, ids, table, once, by)
 
@@ -415,7 +415,7 @@ class AuditClient:
         AuditUnavailable
         """
         metric, table, id = find_metric(metric).name, _text("table", table), _text("id", id)  # noqa: A001
-        epsilon, threshold = _epsilon(epsilon), _threshold(threshold)
+        epsilon, threshold = _epsilon(epsilon), None if threshold is None else _number("threshold", threshold)
         columns = () if models is None else tuple(_text("models", each) for each in in_order(models, "models"))
         if models is not None and (isinstance(models, str) or not columns):
             raise ValueError("models must be names of the table's columns, at least one")
@@ -458,7 +458,7 @@ class AuditClient:
         AuditUnavailable
         """
         metric, by = find_metric(metric).name, _text("by", by)
-        epsilon, threshold = _epsilon(epsilon), _threshold(threshold)
+        epsilon, threshold = _epsilon(epsilon), None if threshold is None else _number("threshold", threshold)
         asked, question = _request_id(request_id, once=once), ""
         names = tuple(map(str, models)) if isinstance(models, Mapping) else ()
         models = list(models.values()) if isinstance(models, Mapping) else models
@@ -847,10 +847,6 @@ def _epsilon(given: Any) -> float:
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
     return epsilon
-
-
-def _threshold(given: Any) -> float | None:
-    return None if given is None else _number("threshold", given)
 
 
 def _batch(predictions: Any) -> Batch:

@@ -62,12 +62,8 @@ class ByQuantile:
 
         A band is from a threshold, ``from``, up to the next one, ``below``. ``positives`` is positives / people of the
         band, with an interval, ``_low`` and ``_high``, as of `ByGroup.frame` (calibration within groups: Kleinberg,
-        Mullainathan and Raghavan 2017). Of a calibrated score it lies in the band, for each group.
-
-        Raises
-        ------
-        ValueError
-            If it was asked without ``labels=True``.
+        Mullainathan and Raghavan 2017). Of a calibrated score it lies in the band, for each group. ValueError if it was
+        asked without ``labels=True``.
         """
         bands, joined = len(self.thresholds) + 1, self.counts.joined(over)
         asked = [

@@ -76,12 +76,8 @@ class Batch:
     def in_least_type(self) -> Batch:
         """Travel as bits, else as float32, where that is every prediction exactly, and else as float64.
 
-        Bits are kept, and what they are made of is not read again.
-
-        Raises
-        ------
-        ValueError
-            If some are not numbers in [0, 1]; it names the first such column of a table.
+        Bits are kept, and what they are made of is not read again. ValueError if some are not numbers in [0, 1]; it
+        names the first such column of a table.
         """
         types, bits = [np.dtype(np.bool_), np.dtype(np.float32), np.dtype(np.float64)], list[NDArray[np.uint8]]()
         models, people = self.shape

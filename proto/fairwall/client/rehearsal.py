@@ -25,6 +25,8 @@ DATA = "rehearsal-of-nobody"
 class Service:
     """A service of one's own, which ends with who has begun it.
 
+    ValueError for rows that cannot be people; UserError if it does not start, with its one line.
+
     Parameters
     ----------
     rows : int or frame
@@ -34,13 +36,6 @@ class Service:
     ----------
     address, credentials : str
         Where it is, and the folder by which it knows its one developer.
-
-    Raises
-    ------
-    ValueError
-        For rows that cannot be people.
-    UserError
-        If it does not start, with its one line.
     """
 
     def __init__(

@@ -61,14 +61,8 @@ class KnownRows:
 
 def from_message(message: RowsTerms, people: int) -> KnownRows:
     """Read what the terms say of rows."""
-    return KnownRows(
-        message.id_column,
-        tuple(message.public_columns),
-        bytes(message.ids_digest),
-        bytes(message.table_digest),
-        people,
-        tuple(message.column_digests),
-    )
+    columns, digests = tuple(message.public_columns), (message.ids_digest, message.table_digest)
+    return KnownRows(message.id_column, columns, *digests, people, tuple(message.column_digests))
 
 
 class Mismatch(ValueError):
@@ -78,20 +72,9 @@ class Mismatch(ValueError):
 def opened(predictions: Any, ids: Any, id_column: str | None = None) -> tuple[Any, Any]:
     """Take a table's columns as models, but for those that have ids; all else stays as it is.
 
-    Parameters
-    ----------
-    predictions : Any
-        A table is the path of a file, an Arrow table, a mapping of names to arrays, or a frame; that of pandas only
-        where one of its columns has the ids.
-    ids : Any
-        One for each row, or the name of the column that has them.
-    id_column : str, optional
-        A column that has ids too, as the service calls it.
-
-    Raises
-    ------
-    ValueError
-        If there is no such table or column, or ids have no order, or contradict a column or each other.
+    ValueError if there is no such table or column, or ids have no order, or contradict a column or each other.
+    A table is the path of a file, an Arrow table, a mapping of names to arrays, or a frame; that of pandas only where
+    one of its columns has the ids: the one that ``ids`` names, or the service, by ``id_column``.
     """
     named = ids if isinstance(ids, str) else id_column
     labels = None
@@ -109,7 +92,8 @@ def opened(predictions: Any, ids: Any, id_column: str | None = None) -> tuple[An
     elif named:
         raise ValueError(f"ids={ids!r} is the name of a column, and predictions are no table")
     else:
-        if isinstance(predictions, list | tuple) and any(hasattr(kind, "iloc") for kind in {*map(type, predictions)}):
+        kinds = {*map(type, predictions)} if isinstance(predictions, list | tuple) else ()
+        if any(hasattr(kind, "iloc") or hasattr(kind, "to_native") for kind in kinds):
             labels = common({f"model {number}": model for number, model in enumerate(predictions)})
             predictions = replace(Batch.of(predictions), labels=labels)
         return predictions, _one_each(ids)
@@ -143,7 +127,7 @@ def labels_of(given: Any) -> Any:
     """Return the labels that a Series, a frame or a mapping's Series have, an Index of pandas; None where none have."""
     if isinstance(given, Mapping):
         return common({f"column {name!r}": one for name, one in given.items()})
-    pandas = sys.modules.get("pandas")
+    pandas, given = sys.modules.get("pandas"), given.to_native() if hasattr(given, "to_native") else given
     return given.index if pandas is not None and isinstance(given, pandas.Series | pandas.DataFrame) else None
 
 
@@ -164,7 +148,10 @@ def common(named: Mapping[str, Any]) -> Any:
 def arranged(
     predictions: ArrayLike | Batch, ids: Sequence[object] | None, table: Any, known: KnownRows
 ) -> tuple[Batch, bytes]:
-    """Put predictions into the order of ids.
+    """Put predictions, which are not checked any further, into the order of ids; say which digest these have.
+
+    ValueError for ids that name no rows, or as many as there are predictions, or that labels or others contradict;
+    `Mismatch` where they are not the service's.
 
     Parameters
     ----------
@@ -174,19 +161,6 @@ def arranged(
         One for each person, in the order of predictions.
     table : frame or mapping of str to sequence, optional
         The table that predictions were made from, in their order, with the columns that ``known`` names.
-
-    Returns
-    -------
-    batch : Batch
-        Of numbers, not checked any further.
-    digest : bytes
-        Which of ``known``'s the rows have.
-
-    Raises
-    ------
-    ValueError
-        For ids that name no rows, or as many as there are predictions, or that labels or others contradict; `Mismatch`
-        where they are not the service's.
     """
     sides = _sides(predictions)
     if ids is None and table is None:
@@ -243,7 +217,7 @@ def _side(sides: Sequence[Batch], ids: Any, beside: Sequence[Any], what: str, kn
     rows = [_contradicted(side.labels, ids, beside, known) for side in found]
     agreeing = [side for side, row in zip(found, rows, strict=True) if not row and say(side.labels)]
     if len(found) > 1 and len(agreeing) != 1:
-        raise ValueError("a frame of as many models as people says neither by its labels: pass an array, a row a model")
+        raise ValueError("a frame with as many models as people does not say which are which: pass .to_numpy(), or .T")
     if len(found) == 1 and rows[0]:
         told = _contradiction(f"the labels of predictions and {what}", found[0].labels, ids, rows[0])
         raise ValueError(f"{told}; to use {what} alone, pass predictions.to_numpy()")
@@ -261,14 +235,12 @@ def _contradicted(labels: Any, ids: Any, beside: Sequence[Any], known: KnownRows
 
 def _by_labels(sides: Sequence[Batch], known: KnownRows) -> tuple[Batch, bytes]:
     """Find along which axis the labels are the service's ids."""
-    why = "there are none"
-    for side in sides:
-        if not say(side.labels):
-            continue
+    why = ""
+    for side in (side for side in sides if say(side.labels)):
         try:
             written, order = ordered_ids(side.labels.to_series())
         except UserError as error:
-            why = str(error)
+            why = why or str(error)
             continue
         if digest_of(written, order) == known.ids_digest:
             return replace(side, order=order, labels=None), known.ids_digest
@@ -316,23 +288,22 @@ def say(labels: Any) -> bool:
 
 def _only_count(labels: Any) -> bool:
     """Tell whether labels are pandas' own: 0, 1, 2, ..., without the name that a column of ids would have."""
-    pandas = sys.modules["pandas"]
-    counted = isinstance(labels, pandas.RangeIndex) and labels.name is None
-    return counted and bool(labels.equals(pandas.RangeIndex(len(labels))))
+    own = sys.modules["pandas"].RangeIndex(len(labels))
+    return isinstance(labels, type(own)) and labels.name is None and bool(labels.equals(own))
 
 
 def _is_silent(labels: Any, beside: Any) -> bool:
     """Tell whether labels say nothing that others do not: the same, or a count of rows that those are not out of."""
-    if labels.equals(beside):
-        return True
-    return _only_count(labels) and not (len(labels) == len(beside) and bool(labels.isin(beside).all()))
+    alike = len(labels) == len(beside) and bool(labels.isin(beside).all())
+    return bool(labels.equals(beside)) or (_only_count(labels) and not alike)
 
 
 def _one_each(ids: Any) -> Any:
     """Take ids in an order, one a row, or None for none; ValueError for what has no order."""
     ids, shape = in_order(ids, "ids"), getattr(ids, "shape", ())
     if ids is not None and (isinstance(ids, Mapping | str | bytes) or not hasattr(ids, "__len__") or len(shape) > 1):
-        raise ValueError(f"ids: must be one a row, in a list, an array or a column, not {type(ids).__name__} {shape}")
+        kind = f"{type(ids).__name__} {shape or ''}".strip()
+        raise ValueError(f"ids: must be one a row, in a list, an array or a column, not {kind}")
     return ids
 
 

@@ -51,11 +51,7 @@ class Search:
         """Name the candidate that is expected to have the least disparity of those with at least so much utility.
 
         By default that is what was asked for. Candidates that were not useful enough for that are known less well.
-
-        Raises
-        ------
-        ValueError
-            If none has so much, or nothing is known of gaps.
+        ValueError if none has so much, or nothing is known of gaps.
         """
         return self.candidates.names[self._found.least(at_least)]
 
@@ -74,10 +70,7 @@ class Search:
     def frame(self) -> pd.DataFrame:
         """Give `records` as a frame, by the candidates' names; ``attrs`` has what was asked and charged.
 
-        Raises
-        ------
-        ImportError
-            Without pandas.
+        ImportError without pandas.
         """
         frame: pd.DataFrame = require_pandas("records()").DataFrame(self.records()).set_index("model")
         frame.attrs = {**self.answer.frame().attrs, "baseline": self.candidates.names[self.candidates.baseline]}
@@ -86,15 +79,12 @@ class Search:
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw disparity against utility: each candidate, the front and its band, the baseline and the least.
 
+        ImportError without matplotlib.
+
         Parameters
         ----------
         axes : matplotlib Axes, optional
             By default those of a new figure.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib.
         """
         axes = axes_of(axes, 4)
         found, utilities = self._found, np.array(self.candidates.utilities)
@@ -154,10 +144,7 @@ def candidates_of(
 ) -> Candidates:
     """Say what models are candidates for, with numbers for names where they have none.
 
-    Raises
-    ------
-    ValueError
-        For utilities, a baseline or a least utility that do not fit.
+    ValueError for utilities, a baseline or a least utility that do not fit.
     """
     called = tuple(names) or tuple(str(number) for number in range(models))
     utility = in_order(utility, "utility")

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairwall.client.audit_client import AuditClient
 from fairwall.client.gaps import Answer
+from fairwall.client.rows import labels_of
 from fairwall.laws.metric import find_metric
 
 __tracebackhide__ = True
@@ -62,10 +63,8 @@ def predictions_of(classifier: Any, X: Any, response: Response = "decisions") ->
 
     Raises ValueError for a classifier of other than two classes, and for one that fails.
     """
-    predictions, pandas = _predictions(classifier, X, response), sys.modules.get("pandas")
-    if pandas is not None and isinstance(X, pandas.DataFrame):
-        return pandas.Series(predictions, X.index)
-    return predictions
+    predictions, labels = _predictions(classifier, X, response), labels_of(X)
+    return predictions if labels is None else sys.modules["pandas"].Series(predictions, labels)
 
 
 def check_difference(metric: str) -> None:

@@ -50,12 +50,8 @@ class RowsError(UserError):
 def ids_of(values: Iterable[object]) -> list[bytes]:
     """Write ids as they are compared: UTF-8, whole numbers as decimal digits whatever they were read as: 7.0 is 7.
 
-    What has leading zeros is a text: 0007 is not 7.
-
-    Raises
-    ------
-    RowsError
-        For the first row without an id, or with the id of an earlier row.
+    What has leading zeros is a text: 0007 is not 7. RowsError for the first row without an id, or with the id of an
+    earlier row.
     """
     seen: dict[bytes, int] = {}
     for row, value in enumerate(values, 1):
@@ -89,7 +85,7 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     """Write a column of ids as `ids_of` does, and find their order as `order_of` does.
 
     Of an array of integers, and of an Arrow column of them or of text, ids become an array: ten million take no object
-    each, and seconds. All others are written one by one.
+    each, and seconds. All others are written one by one. RowsError as of `ids_of`.
 
     Parameters
     ----------
@@ -100,11 +96,6 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     -------
     ids : sequence of bytes or ndarray of bytes, shape (rows,)
     order : ndarray of intp, shape (rows,)
-
-    Raises
-    ------
-    RowsError
-        As of `ids_of`.
     """
     written = as_array(values)
     if written is None:

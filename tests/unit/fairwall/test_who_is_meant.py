@@ -213,7 +213,7 @@ CONTRADICT: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"ids": pd.Series(OWN).sample(frac=1, random_state=3)},
         "contradict each other",
     ),
-    "as many models as people": (pd.DataFrame(np.eye(6)), {"ids": OWN}, "as many models as people .* pass an array"),
+    "as many models as people": (pd.DataFrame(np.eye(6)), {"ids": OWN}, "as many models as people .* pass .to_numpy"),
 }
 
 
