@@ -219,7 +219,8 @@ class AuditClient:
         predictions : array_like, shape (people,) or (models, people), or a table
             In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
             ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. In any order where the
-            service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``.
+            service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``,
+            which agree where several are given.
             A table has a column for each model: the path of a Parquet file, an Arrow table, a mapping of names to
             arrays, a frame of polars, or, with ``ids`` as the name of its column of ids, one of pandas.
         metric : str
@@ -234,8 +235,8 @@ class AuditClient:
         ids : sequence or str, optional
             Each person's id, in the order of predictions; or the name of the column of predictions that has them.
         table : frame or mapping of str to sequence, optional
-            In place of ``ids``: what predictions were made from, in their order, with the column of ids and the public
-            columns that the terms name. All of them are compared with compliance's.
+            What predictions were made from, in their order, with the column of ids and the public columns that the
+            terms name. All of them are compared with compliance's.
         once : bool
             Pay for this question once and for all: the request id is made from all that is asked, so that the same
             question gets the same answer at no cost, also from another program on another day.
@@ -623,8 +624,8 @@ class AuditClient:
         decisions : array_like, shape (people,)
             0 or 1.
         segments : sequence, shape (people,)
-            Each person's segment, in the order of the decisions: public, such as a column that the model is told. Each
-            segment is two models of the request.
+            Each person's segment, in the order of the decisions, whose labels agree: public, such as a column that the
+            model is told. Each segment is two models of the request.
         by, epsilon, asked : as of `count_by_group`, but for measures.
 
         Raises

@@ -168,7 +168,7 @@ def by_segment(
         raise ValueError(f"segments of shape {column.shape} are not one for each of {len(values)} decisions")
     labels = common({"decisions": decisions, "segments": segments})
     if lacking := sum(map(is_missing, column)):
-        raise ValueError(f"segments: {lacking:,} people have none; make one for them, such as 'none'")
+        raise ValueError(f"segments: some people have none, {lacking:,}; make one for them, such as 'none'")
     names = np.array([str(value) for value in column])
     every = np.unique(names)
     inside = names == every[:, np.newaxis]

@@ -294,8 +294,9 @@ def _only_count(labels: Any) -> bool:
 
 def _is_silent(labels: Any, beside: Any) -> bool:
     """Tell whether labels say nothing that others do not: the same, or a count of rows that those are not out of."""
-    alike = len(labels) == len(beside) and bool(labels.isin(beside).all())
-    return bool(labels.equals(beside)) or (_only_count(labels) and not alike)
+    if labels.equals(beside):
+        return True
+    return _only_count(labels) and not (len(labels) == len(beside) and bool(labels.isin(beside).all()))
 
 
 def _one_each(ids: Any) -> Any:

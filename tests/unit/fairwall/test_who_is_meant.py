@@ -308,7 +308,7 @@ def test_segments_agree_with_decisions_and_ids(audits: Offline) -> None:
         (series(DECISIONS), SEGMENTS, {"ids": BACK}, ORDERED.format(1)),
         (series(DECISIONS), labelled[::-1], {}, f"decisions and segments {ORDERED.format(1)}"),
         (DECISIONS, {*SEGMENTS}, {}, "segments: a set has no order"),
-        (DECISIONS, pd.Series(["a"] * 4 + [pd.NA, None]), {}, "segments: 2 people have none"),
+        (DECISIONS, pd.Series(["a"] * 4 + [pd.NA, None]), {}, "segments: some people have none, 2; make"),
         (DECISIONS, np.ma.masked_array(SEGMENTS, [0, 0, 0, 0, 0, 1]), {}, "segments: 1 of 6 are masked"),
     ):
         refused(lambda d=decisions, s=segments, h=how: audits.by_segment(d, s, "group", 1.0, **h), why)  # type: ignore[misc]
