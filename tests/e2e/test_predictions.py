@@ -145,7 +145,10 @@ def test_a_value_of_one_model_alone_decides_for_all() -> None:
         scores[2, 4] = value
         assert predictions.Batch.of(scores).in_least_type().dtype == np.dtype(expected)
     scores[2, 4] = np.nan
-    with pytest.raises(ValueError, match=r"^predictions: must be numbers in \[0, 1\], and none missing; 1 of 5 are missing, and 0 outside$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^predictions: must be numbers in \[0, 1\], and none missing; 1 of 5 are missing, and 0 outside$",
+    ):
         predictions.Batch.of(scores).in_least_type()
 
 
