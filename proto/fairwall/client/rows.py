@@ -220,7 +220,7 @@ def _side(sides: Sequence[Batch], ids: Any, beside: Sequence[Any], what: str, kn
         raise ValueError("a frame with as many models as people does not say which are which: pass .to_numpy(), or .T")
     if len(found) == 1 and rows[0]:
         told = _contradiction(f"the labels of predictions and {what}", found[0].labels, ids, rows[0])
-        raise ValueError(f"{told}; to use {what} alone, pass predictions.to_numpy()")
+        raise ValueError(f"{told}; to use {what} alone, pass predictions.to_numpy(), or X.reset_index(drop=True)")
     return (agreeing or found)[0]
 
 

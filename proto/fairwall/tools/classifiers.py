@@ -38,7 +38,8 @@ def ask_about(
     classifier : object
         Fitted, with ``classes_`` (two) and ``predict`` or ``predict_proba``, as scikit-learn has them.
     X : frame or array, shape (people, features)
-        The rows of compliance's test set. A frame's labels are the ids, unless pandas made them to count the rows.
+        The rows of compliance's test set. A frame's labels are the ids, unless pandas made them to count the rows, and
+        agree with ``ids`` and ``table``.
     metric : str
         A difference, such as "sp" or "eo".
     epsilon : float
