@@ -312,14 +312,18 @@ def column_of(table: Any, column: str, what: str = "table") -> Any:
     """Return a column of a frame, an Arrow table or a mapping, or an index of its name; ValueError if there is none."""
     table = in_order(table, what)
     names = getattr(table, "column_names", getattr(table, "columns", (column,)))  # of Arrow, of frames, of a mapping
-    if column not in names and getattr(labels_of(table), "name", None) == column:
-        return table.index
+    labels = labels_of(table)
+    named = labels is not None and labels.name == column
     try:
-        if column in names:
-            return in_order(table[column], f"{what}: column {column!r}")
+        found = table[column] if column in names else labels if named else None
     except (KeyError, IndexError, TypeError):
-        pass
-    raise ValueError(f"{what}: no column {column!r}" + (", which the service compares" if what == "table" else ""))
+        found = None
+    if found is None:
+        raise ValueError(f"{what}: no column {column!r}" + (", which the service compares" if what == "table" else ""))
+    found = in_order(found, f"{what}: column {column!r}")
+    if named and (row := differing(labels, found)):
+        raise ValueError(_contradiction(f"the labels of {what} and its column {column!r}", labels, found, row))
+    return found
 
 
 def _column_of(name: object) -> str:

@@ -208,6 +208,11 @@ CONTRADICT: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a column of Arrow, ids": (arrow(), {"ids": BACK}, "ids and column 'person' of the predictions contradict"),
     "two columns": (TABLE.assign(id=BACK), {"ids": "id"}, "ids and column 'person' of the predictions contradict"),
     "the index and a column": (TABLE.set_index(pd.Index(BACK, name="person")), {"ids": "person"}, ORDERED.format(1)),
+    "a table's index and its column": (
+        MINE,
+        {"table": TABLE.set_index(pd.Index(BACK, name="person"))},
+        f"the labels of table and its column 'person' {ORDERED.format(1)}",
+    ),
     "counted by pandas, ids shuffled": (
         pd.Series(MINE),
         {"ids": pd.Series(OWN).sample(frac=1, random_state=3)},
