@@ -24,15 +24,12 @@ from compliance.noise.sampling import Noise, System
 class DrawLog:
     """The draws of a game, in a file.
 
+    OSError if the file cannot be read, or holds anything else than a log, or half a line.
+
     Parameters
     ----------
     path : Path
         Made at the first draw; what it holds already is drawn again.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read, or holds anything else than a log, or half a line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,10 +51,7 @@ class DrawLog:
     def draw(self, key: tuple[str, str, int], law: str, draw: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Draw what the log does not hold, and keep it before it is used.
 
-        Raises
-        ------
-        OSError
-            If the log holds a draw from another law, being another game's, or cannot be written.
+        OSError if the log holds a draw from another law, being another game's, or cannot be written.
         """
         with self._lock:
             if key not in self._drawn:

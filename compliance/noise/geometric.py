@@ -32,7 +32,7 @@ _RARE = 64 * math.log(2)
 
 
 def geometric(rate: Fraction, size: int, bits: random.Random) -> NDArray[np.int64]:
-    """Draw independent geometric numbers, P(k) = (1 - e^-rate) e^(-rate k).
+    """Draw independent geometric numbers, P(k) = (1 - e^-rate) e^(-rate k); ValueError if the rate is smaller.
 
     Parameters
     ----------
@@ -45,11 +45,6 @@ def geometric(rate: Fraction, size: int, bits: random.Random) -> NDArray[np.int6
     -------
     ndarray of int64
         Shape (size,), each at least 0.
-
-    Raises
-    ------
-    ValueError
-        If the rate is smaller.
     """
     if rate < RATE_MIN:
         raise ValueError(f"the rate must be at least {RATE_MIN}")

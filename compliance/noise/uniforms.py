@@ -14,17 +14,12 @@ Draw = Callable[[int], NDArray[np.float64]]
 
 
 def seeded(seed: bytes) -> Draw:
-    """Return draws that replay: a numpy generator's. For games, not for service.
+    """Return draws that replay: a numpy generator's. For games, not for service; ValueError if they are not 32.
 
     Parameters
     ----------
     seed : bytes
         32 bytes, kept as secret as what is drawn with them.
-
-    Raises
-    ------
-    ValueError
-        If they are not 32.
     """
     if len(seed) != 32:
         raise ValueError("a seed has 32 bytes")

@@ -257,23 +257,15 @@ class Engine:
     positive: str
 
     def columns(self, table: Table) -> tuple[str, ...]:
-        """Return the names of a table's columns.
-
-        Raises
-        ------
-        EngineError
-            If it cannot be read.
-        """
+        """Return the names of a table's columns; EngineError if it cannot be read."""
         with self.connect() as backend:
             return tuple(_opened(backend, table).columns)
 
     def look(self) -> People:
         """Count everybody by label and group.
 
-        Raises
-        ------
-        EngineError
-            If the table or a column is not there, somebody lacks a value or an id of their own, or is in neither group.
+        EngineError if the table or a column is not there, somebody lacks a value or an id of their own, or is in
+        neither group.
         """
         with self.connect() as backend:
             told, functions = self._everybody(backend).rename(i="id"), _Functions(backend.name)
@@ -310,6 +302,9 @@ class Engine:
     ) -> TableSums:
         """Add up a table's predictions, joined with everybody on ids, by one query.
 
+        Refusal for a column that is not there or not to be asked about, ids that are not everybody's once, and
+        predictions that are none; EngineError.
+
         Parameters
         ----------
         id_column, models : str, sequence of str
@@ -320,13 +315,6 @@ class Engine:
             The columns that hold no predictions, whatever table they are in.
         known : People
             Who people were when the service started.
-
-        Raises
-        ------
-        Refusal
-            For a column that is not there or not to be asked about, ids that are not everybody's once, and predictions
-            that are none.
-        EngineError
         """
         with work.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
             scores, people = _opened(backend, table), self._everybody(backend)
@@ -392,10 +380,7 @@ class Tables:
     def sums(self, developer: str, name: str, id_column: str, models: Sequence[str], most: int) -> TableSums:
         """Add up what a table says, for a developer who may ask about it: `Engine.sums`.
 
-        Raises
-        ------
-        Refusal
-            As there; for another table; and if the engine cannot be asked, of which the log tells more.
+        Refusal as there; for another table; and if the engine cannot be asked, of which the log tells more.
         """
         found = self.opened.get(name)
         if found is None or developer not in found.developers:
@@ -411,15 +396,12 @@ class Tables:
 def duckdb(database: Path | None, spill: Path | None) -> Iterator[Any]:
     """Open DuckDB in this process, on a file that it only reads or on Parquet files.
 
+    EngineError also for what DuckDB cannot read later on.
+
     Parameters
     ----------
     spill : Path or None
         A folder for what does not fit in memory; None for none.
-
-    Raises
-    ------
-    EngineError
-        Also for what DuckDB cannot read later on.
     """
     try:
         import duckdb

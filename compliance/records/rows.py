@@ -44,10 +44,7 @@ class Ids:
 def identified(column: str, values: Any, public: Mapping[str, Any]) -> Ids:
     """Know rows by a column of ids, and their table by further columns; each has one value a row, see `digest_of`.
 
-    Raises
-    ------
-    RowsError
-        If a row has no id, or that of another.
+    RowsError if a row has no id, or that of another.
     """
     ids, order = ordered_ids(values)
     tables = ({}, public) if public else ({},)

@@ -4,8 +4,8 @@ The same people have one budget, whatever a data set is called and whichever of 
 shows of whom it is about is kept in the ledger as digests under the service's key, so that a file that is gone by then
 is compared too. No protected column is among them, nor one that groups are made of.
 
-**Ids** (`data.id`): one that is in both is one person in both. Of more than `_MANY` those are compared that come first
-in an order which has nothing to do with what they say.
+**Ids** (`data.id`): one that is in both is one person in both, here also if it lacks leading zeros in one. Of more
+than `_MANY` those are compared that come first in an order which has nothing to do with what they say.
 
 **Rows**: a row is known by its values, whatever the columns are called and in whatever order they and the rows are; and
 by all of them but one, since what another data set protects, or leaves out, is not there to compare; and both once more
@@ -116,7 +116,7 @@ class Traits:
 
 
 def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> Traits:
-    """Look at a file.
+    """Look at a file; DataError if the file is no table.
 
     Parameters
     ----------
@@ -126,11 +126,6 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
         The columns that are not looked at: whatever is protected.
     ids : str, optional
         The column of ids.
-
-    Raises
-    ------
-    DataError
-        If the file is no table.
     """
     with source.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").digest()[:16]
@@ -219,8 +214,9 @@ def _ids(values: pa.ChunkedArray) -> bytes:
             return b""
     else:
         many = len(written) > _MANY
+        written = np.where(np.strings.isdigit(written), np.strings.lstrip(written, b"0"), written)
         chosen = (written[np.argpartition(_spread(written), _MANY)[:_MANY]] if many else written).tolist()
-    return b"".join(sorted(map(_short, chosen)))
+    return b"".join(sorted(_short(each.lstrip(b"0") if each.isdigit() else each) for each in chosen))
 
 
 def _spread(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import count, permutations
 from typing import Any
 
 import grpc
+import narwhals
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case
 from compliance.records.rows import Rows, identified
-from fairwall.client.gaps import Answer, Audits, ask
+from fairwall.client import AuditClient
+from fairwall.client.gaps import Answer, Audits, ask, terms
 from fairwall.client.rows import arranged, from_message
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
@@ -86,11 +92,11 @@ def test_the_public_columns_that_differ_are_named_and_no_others(
     message = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).rows
     own = {"id": IDS} | SIX | {name: [*SIX[name][:-1], "other"] for name in changed}
     with pytest.raises(ValueError, match=rf"^the ids are the service's, but its {told} are others for some rows$"):
-        arranged(PREDICTIONS, None, own, from_message(message))
+        arranged(PREDICTIONS, None, own, from_message(message, 8))
     # A service of before tells of no single column: all are named.
     del message.column_digests[:]
     with pytest.raises(ValueError, match="its 'a', 'b', 'c', 'd', 'e', 'f' are others"):
-        arranged(PREDICTIONS, None, own, from_message(message))
+        arranged(PREDICTIONS, None, own, from_message(message, 8))
 
 
 def test_a_repeat_in_another_order_is_another_request(audits: Audits) -> None:
@@ -131,3 +137,63 @@ def test_who_is_left_out_changes_the_answer_alone(cases: dict[str, Case], audits
     assert asked(audits, BY_ID, before.rows.ids_digest).gaps == pytest.approx(expected, abs=1e-15)
     assert asked(audits, PREDICTIONS, b"", "file").gaps == pytest.approx(expected, abs=1e-15)
     assert refused(lambda: asked(audits, BY_ID[known], before.rows.ids_digest)) == error.REASON_PREDICTIONS_SHAPE
+
+
+MODELS = ["m0", "m1", "m2"]
+TABLE = pd.DataFrame(
+    {"id": [str(one) for one in IDS], **PUBLIC, **{name: PREDICTIONS ** (int(name[1]) + 1) for name in MODELS}}
+)
+Said = tuple[Any, Any, Any]
+"""Predictions, ids and a table."""
+FORMS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, list[str]], Said]] = {
+    "arrays": lambda own, _, models: (own[models].to_numpy().T, own["id"].tolist(), None),
+    "a labelled frame": lambda own, its, models: (own.set_index("id")[models], its["id"], None),
+    "a labelled frame, turned over": lambda own, its, models: (own.set_index("id")[models].T, None, its),
+    "a frame with ids": lambda own, its, models: (own[["id", *models]], "id", its),
+    "a frame with ids, and others": lambda own, its, models: (own[["id", *models]], its["id"].tolist(), None),
+    "a mapping": lambda own, its, models: ({name: own.set_index("id")[name] for name in models}, its["id"], None),
+    "a mapping, labelled twice": lambda own, its, models: (
+        {name: (its if name == "m0" else own).set_index("id")[name] for name in models},
+        None,
+        None,
+    ),
+    "a list": lambda own, its, models: ([own.set_index("id")[name] for name in models], its["id"].to_numpy(), its),
+    "Arrow": lambda own, its, models: (
+        pa.Table.from_pandas(own[[*models, "id"]], preserve_index=False),
+        its["id"],
+        None,
+    ),
+    "narwhals": lambda own, its, models: (narwhals.from_native(own[[*models, "id"]]), None, its.to_dict("list")),
+}
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.permutations(range(8)),
+    st.permutations(range(8)),
+    st.booleans(),
+    st.permutations(MODELS),
+    st.sampled_from([*FORMS]),
+)
+def test_any_order_of_rows_columns_and_models_gets_the_same_bits_or_is_refused(
+    audits: Audits, rows: list[int], others: list[int], agree: bool, models: list[str], form: str
+) -> None:
+    """Who says it twice says it in one order, or gets no answer."""
+    client = object.__new__(AuditClient)
+    client.terms = lambda: terms(audits, "deal")  # type: ignore[method-assign]
+    own = TABLE.iloc[rows]
+    its = own if agree else TABLE.iloc[others]
+    predictions, ids, table = FORMS[form](own, its[[*its][:: -1 if rows[0] % 2 else 1]], models)
+    if form != "arrays" and rows != others and not agree:
+        with pytest.raises(ValueError, match="contradict each other, the same in another order: row"):
+            client._arranged(predictions, ids, table)
+        return
+    batch, digest = client._arranged(predictions, ids, table)
+    answer = ask(audits, "deal", f"any-{next(NUMBER)}", "sp", batch, math.inf, rows_digest=digest)
+    exact = ask(audits, "deal", "in-order", "sp", TABLE[MODELS].to_numpy().T, math.inf)
+    assert answer.rows_compared
+    assert list(batch.names) in (models, [])
+    assert dict(zip(models, answer.gaps.tolist(), strict=True)) == dict(zip(MODELS, exact.gaps.tolist(), strict=True))
+
+
+NUMBER = count()

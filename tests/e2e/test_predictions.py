@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from fairwall.client import AuditClient, predictions
+from fairwall.client import AuditClient, predictions, rows
 from fairwall.client import audit_client as client
 from fairwall.compliance.v1.audit_service_pb2 import AuditRequest
 from fairwall.rpc import arrays
@@ -124,7 +124,7 @@ def test_what_travels_is_the_least_type_and_the_digest_is_of_numbers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, at_once: int
 ) -> None:
     monkeypatch.setattr(predictions, "_AT_ONCE", at_once)
-    batch, ids = predictions.opened(*held("a file", tmp_path, SENT[kind], 5))
+    batch, ids = rows.opened(*held("a file", tmp_path, SENT[kind], 5))
     batch = client._batch(batch)
     assert predictions.announced(batch).element_type == TYPES[kind]
     header = client.gaps.header_of("loans", "", "sp", batch, 1.0, None, b"")
@@ -144,7 +144,10 @@ def test_a_value_of_one_model_alone_decides_for_all() -> None:
         scores[2, 4] = value
         assert predictions.Batch.of(scores).in_least_type().dtype == np.dtype(expected)
     scores[2, 4] = np.nan
-    with pytest.raises(ValueError, match=r"^predictions must be numbers in \[0, 1\]$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^predictions: must be numbers in \[0, 1\], and none missing; 1 of 5 are missing, and 0 outside$",
+    ):
         predictions.Batch.of(scores).in_least_type()
 
 

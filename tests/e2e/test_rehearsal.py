@@ -144,7 +144,7 @@ def test_rows_give_ids_and_labels_and_a_seed_who_is_who() -> None:
     ("rows", "given", "error", "said"),
     [
         (PEOPLE, {"id": "customer"}, ValueError, "rows are a number"),
-        (ROWS, {"label": "income2"}, ValueError, "rows have no column 'income2'"),
+        (ROWS, {"label": "income2"}, ValueError, "rows: no column 'income2'"),
         (ROWS, {"label": "customer"}, ValueError, "label 'customer': must be 0 or 1 in every row"),
         (4, {}, UserError, "no rehearsal: rows: a rehearsal needs at least 3 people of each label"),
         (PEOPLE, {"metrics": ["spp"]}, UserError, "no rehearsal: audit.metrics: must be one of sp, .*did you mean sp"),

@@ -171,8 +171,8 @@ STALE: dict[str, tuple[pd.DataFrame, str]] = {
     "a value changed": (with_income(OWN, 3, 1.25), "its 'income' are others for some rows"),
     "a value lost": (with_income(OWN, 3, float("nan")), "its 'income' are others for some rows"),
     "two ids swapped": (swapped(OWN), "its 'income' are others for some rows"),
-    "a row is missing": (OWN.iloc[1:], "some are missing, or more, or others"),
-    "a row more": (pd.concat([OWN, OWN.iloc[:1].assign(person="new")]), "some are missing, or more, or others"),
+    "a row is missing": (OWN.iloc[1:], "39 are given, and the service has 40"),
+    "a row more": (pd.concat([OWN, OWN.iloc[:1].assign(person="new")]), "41 are given, and the service has 40"),
     "a row twice": (pd.concat([OWN, OWN.iloc[:1]]), "row 41 has the id of row 1"),
     "no id": (OWN.assign(person=OWN["person"].where(np.arange(_PEOPLE) != 4)), "row 5 has no id"),
     "no column of ids": (OWN.drop(columns="person"), "table: no column 'person'"),
@@ -196,8 +196,8 @@ def test_what_labels_do_not_fit_is_not_asked(audits: AuditClient) -> None:
             audits.ask(scores, "sp", 1.0)
     with pytest.raises(ValueError, match="40 ids are not one for each prediction"):
         audits.ask(SCORES.to_numpy(), "sp", 1.0, ids=SCORES.index)
-    with pytest.raises(ValueError, match="give ids or table, and not both"):
-        audits.ask(SCORES["m1"], "sp", 1.0, ids=SCORES.index, table=OWN)
+    with pytest.raises(ValueError, match="ids and table contradict each other, the same in another order: row 1 "):
+        audits.ask(SCORES["m1"].to_numpy(), "sp", 1.0, ids=SCORES.index[::-1], table=OWN)
 
 
 def test_without_ids_the_order_of_the_file_is_trusted_and_said_so_once(audits: AuditClient) -> None:

@@ -54,7 +54,7 @@ _RELEASE_BYTES_MAX = 64 << 20
 """The ledger keeps each release for good."""
 
 _FROM_1 = 0.005
-"""Probabilities of six values that are rounded to three digits are no further from 1."""
+"""Probabilities may sum up to so much less or more than 1, however many digits they have."""
 
 
 @dataclass(frozen=True)
@@ -321,11 +321,12 @@ def _probable(
         if not column.numeric:
             raise PolicyError(f"{key}.columns: {column.where} has no numbers: it must have probabilities")
     numbers = np.stack([column.floats() for column in likely], 1)
-    wrong = ~((numbers >= 0).all(axis=1) & (np.abs(numbers.sum(axis=1) - 1) <= _FROM_1))
+    allowed = _from_1(numbers)
+    wrong = ~((numbers >= 0).all(axis=1) & (np.abs(numbers.sum(axis=1) - 1) <= allowed))
     if wrong.any():
         raise PolicyError(
             f"{key}.columns: {name}: row {int(wrong.argmax()) + 1} has no probabilities, at least 0, that sum up to 1 "
-            f"within {_FROM_1}, nor have {int(wrong.sum()) - 1:,} more of {len(wrong):,} rows"
+            f"within {allowed:.3g}, nor have {int(wrong.sum()) - 1:,} more of {len(wrong):,} rows"
         )
     known = _filled(name, table, section.golden, {})
     golden = ~known.missing()
@@ -339,6 +340,13 @@ def _probable(
     places = {value: place for place, value in enumerate(columns)}
     codes = np.array([places.get(value, 0) for value in known.values], np.uint8)[known.codes]
     return codes, Probable(attribute, rounded(numbers), golden)
+
+
+def _from_1(numbers: NDArray[np.float64]) -> float:
+    """Return how far from 1 rows may sum up: half a unit of the last digit for each column, of which a file has few."""
+    digits = (d for d in (1, 2, 3) if np.allclose(numbers, numbers.round(d), rtol=0, atol=1e-12, equal_nan=True))
+    rounding = (numbers.shape[1] / 2 * 10.0**-d for d in digits)
+    return max(_FROM_1, min(next(rounding, 0.0), 0.5)) + 1e-9
 
 
 def _filled(name: str, table: pa.Table, column: str, impute: Mapping[str, str]) -> table_columns.Categories:

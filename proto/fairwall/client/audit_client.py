@@ -8,18 +8,21 @@ import uuid
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import grpc
+import numpy as np
 
 from fairwall.client import by_group, gaps, practice, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.kept import Kept, NotKept
 from fairwall.client.practice import ByQuantile, BySegment
-from fairwall.client.predictions import Batch, opened
+from fairwall.client.predictions import Batch, in_order
 from fairwall.client.rehearsal import DATA, Service
 from fairwall.client.sanitised import Released, ReleaseTerms
 from fairwall.client.search import Search, candidates_of
@@ -218,7 +221,8 @@ class AuditClient:
         predictions : array_like, shape (people,) or (models, people), or a table
             In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
             ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. In any order where the
-            service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``.
+            service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``,
+            which agree where several are given.
             A table has a column for each model: the path of a Parquet file, an Arrow table, a mapping of names to
             arrays, a frame of polars, or, with ``ids`` as the name of its column of ids, one of pandas.
         metric : str
@@ -233,8 +237,8 @@ class AuditClient:
         ids : sequence or str, optional
             Each person's id, in the order of predictions; or the name of the column of predictions that has them.
         table : frame or mapping of str to sequence, optional
-            In place of ``ids``: what predictions were made from, in their order, with the column of ids and the public
-            columns that the terms name. All of them are compared with compliance's.
+            What predictions were made from, in their order, with the column of ids and the public columns that the
+            terms name. All of them are compared with compliance's.
         once : bool
             Pay for this question once and for all: the request id is made from all that is asked, so that the same
             question gets the same answer at no cost, also from another program on another day.
@@ -266,9 +270,8 @@ class AuditClient:
         by: str,
         candidates: Callable[[Batch], Candidates] | None = None,
     ) -> Answer:
-        metric = find_metric(metric).name
-        _check_epsilon(epsilon)
-        _check_threshold(threshold, metric)
+        metric, by = find_metric(metric).name, _text("by", by)
+        epsilon, threshold = _epsilon(epsilon), _threshold(threshold, metric)
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
         searched = None if candidates is None else candidates(batch)
@@ -415,15 +418,14 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        metric = find_metric(metric).name
-        _check_epsilon(epsilon)
-        _check_threshold(threshold, metric)
-        if models is not None and (isinstance(models, str) or not models):
+        metric, table, id = find_metric(metric).name, _text("table", table), _text("id", id)  # noqa: A001
+        epsilon, threshold = _epsilon(epsilon), _threshold(threshold, metric)
+        columns = () if models is None else tuple(_text("models", each) for each in in_order(models, "models"))
+        if models is not None and (isinstance(models, str) or not columns):
             raise ValueError(
                 "models must be a list of names of the table's columns, at least one; left out: all but the id's"
             )
-        asked = uuid.uuid4().hex if request_id is None else request_id
-        columns = models or ()
+        asked = uuid.uuid4().hex if request_id is None else _text("request_id", request_id)
         return self._call(
             lambda: gaps.ask_table(
                 self._service, self._data, asked, metric, table, id, columns, epsilon, threshold=threshold
@@ -461,9 +463,8 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        metric = find_metric(metric).name
-        _check_epsilon(epsilon)
-        _check_threshold(threshold, metric)
+        metric, by = find_metric(metric).name, _text("by", by)
+        epsilon, threshold = _epsilon(epsilon), _threshold(threshold, metric)
         asked, question = _request_id(request_id, once=once), ""
         names = tuple(map(str, models)) if isinstance(models, Mapping) else ()
         models = list(models.values()) if isinstance(models, Mapping) else models
@@ -511,8 +512,8 @@ class AuditClient:
         AuditUnavailable
         """
         metric = find_metric(metric).name
-        _check_epsilon(epsilon)
-        if models < 1:
+        epsilon = _epsilon(epsilon)
+        if not isinstance(models, Integral) or models < 1:
             raise ValueError(f"models: must be at least 1, the number that you mean to ask about, not {models}")
         return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
 
@@ -572,7 +573,7 @@ class AuditClient:
         AuditUnavailable
         """
         by_group.require_scipy()
-        _check_epsilon(epsilon)
+        epsilon = _epsilon(epsilon)
         _check_weights(sample_weight)
         name = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
@@ -629,8 +630,8 @@ class AuditClient:
         decisions : array_like, shape (people,)
             0 or 1.
         segments : sequence, shape (people,)
-            Each person's segment, in the order of the decisions: public, such as a column that the model is told. Each
-            segment is two models of the request.
+            Each person's segment, in the order of the decisions, whose labels agree: public, such as a column that the
+            model is told. Each segment is two models of the request.
         by, epsilon, asked : as of `count_by_group`, but for measures.
 
         Raises
@@ -706,8 +707,8 @@ class AuditClient:
         AuditUnavailable
             Also where the service releases nothing.
         """
-        _check_epsilon(epsilon)
-        asked = uuid.uuid4().hex if request_id is None else request_id
+        epsilon = _epsilon(epsilon)
+        asked = uuid.uuid4().hex if request_id is None else _text("request_id", request_id)
         try:
             return self._call(lambda: sanitised.buy(self._releases, self._data, asked, epsilon), " with a release")
         except arrays.ArrayError as error:
@@ -715,13 +716,17 @@ class AuditClient:
 
     def _arranged(self, predictions: Any, ids: Sequence[object] | str | None, table: Any) -> tuple[Batch, bytes]:
         """Bring predictions into the service's order, with the digest of their rows; empty where they have no ids."""
-        predictions, ids = opened(predictions, ids)
+        given, ids = in_order(predictions, "predictions"), in_order(ids, "ids")
+        predictions, own = rows.opened(given, ids)
+        columns = rows.columns_of(predictions)
         # Asked each time: the service may have read another table since.
-        known = self.terms().rows if rows.are_named(predictions, ids, table) else None
-        if known is not None:
-            batch, digest = rows.arranged(predictions, ids, table, known)
+        known = self.terms().rows if columns or rows.are_named(predictions, own, table) else None
+        if known is not None and known.id_column in columns:
+            predictions, own = rows.opened(given, ids, known.id_column)
+        if known is not None and rows.are_named(predictions, own, table):
+            batch, digest = rows.arranged(predictions, own, table, known)
             return _batch(batch), digest
-        if ids is not None or table is not None:
+        if own is not None or table is not None:
             raise ValueError("this service's rows have no ids to compare yours with: leave ids and table out")
         return _batch(predictions), b""
 
@@ -808,7 +813,20 @@ def _request_id(given: str | None, *, once: bool) -> str | None:
     """Name a request; None where its name is to be made of all that it asks."""
     if once and given is not None:
         raise ValueError("once makes the request id: leave request_id out")
-    return None if once else uuid.uuid4().hex if given is None else given
+    return None if once else uuid.uuid4().hex if given is None else _text("request_id", given)
+
+
+def _text(name: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise ValueError(f"{name} must be text, in quotes, not of type {type(given).__name__}")
+    return given
+
+
+def _number(name: str, given: Any) -> float:
+    if isinstance(given, bool | np.bool_) or not isinstance(given, Real | Decimal) or math.isnan(given):
+        told = given if isinstance(given, Real | Decimal) else f"of type {type(given).__name__}"
+        raise ValueError(f"{name} must be a number, not {told}")
+    return float(given)
 
 
 def _model(given: Any) -> bytes:
@@ -831,15 +849,19 @@ def _check_weights(sample_weight: object) -> None:
         )
 
 
-def _check_epsilon(epsilon: float) -> None:
+def _epsilon(given: Any) -> float:
+    epsilon = _number("epsilon", given)
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
+    return epsilon
 
 
-def _check_threshold(threshold: float | None, metric: str) -> None:
+def _threshold(given: Any, metric: str) -> float | None:
     least, most = metric_range(metric)
+    threshold = None if given is None else _number("threshold", given)
     if threshold is not None and not least <= threshold <= most:
         raise ValueError(f"threshold: {metric} is from {least:g} to {most:g}: pass one of its values, not {threshold}")
+    return threshold
 
 
 def _batch(predictions: Any) -> Batch:

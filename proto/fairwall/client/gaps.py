@@ -357,7 +357,7 @@ def terms(service: AuditServiceStub, deal_id: str) -> Terms:
         epsilon_max=response.epsilon_max,
         precision=from_message(response.precision) or "float64",
         epsilon_min=response.epsilon_min,
-        rows=rows.from_message(response.rows) if response.HasField("rows") else None,
+        rows=rows.from_message(response.rows, response.people) if response.HasField("rows") else None,
         reveal_max=response.reveal_max if response.HasField("reveal_max") else None,
         minimum_group=response.minimum_group or 1,
         budget=_budget_terms(response.budget) if response.HasField("budget") else None,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.client.by_group import ByGroup, told
-from fairwall.client.gaps import require_pandas
-from fairwall.client.predictions import numbers
+from fairwall.client.predictions import Batch, in_order, is_missing, numbers, unfit
+from fairwall.client.rows import common, labels_of
 from fairwall.laws.group_tables import UNDEFINED, compared
 from fairwall.laws.practice import Counts, Estimate, common_odds_ratio, standardised_difference
 
@@ -65,12 +65,8 @@ class ByQuantile:
 
         A band is from a threshold, ``from``, up to the next one, ``below``. ``positives`` is positives / people of the
         band, with an interval, ``_low`` and ``_high``, as of `ByGroup.frame` (calibration within groups: Kleinberg,
-        Mullainathan and Raghavan 2017). Of a calibrated score it lies in the band, for each group.
-
-        Raises
-        ------
-        ValueError
-            If it was asked without ``labels=True``.
+        Mullainathan and Raghavan 2017). Of a calibrated score it lies in the band, for each group. ValueError if it was
+        asked without ``labels=True``.
         """
         bands, joined = len(self.thresholds) + 1, self.counts.joined(over)
         asked = [
@@ -150,7 +146,7 @@ def by_quantile(
     count: Count, scores: Any, by: Any, epsilon: float, quantiles: int, asked: Mapping[str, Any], *, labels: bool
 ) -> ByQuantile:
     """Buy counts at quantiles of a score; see `AuditClient.by_quantile`."""
-    values = _one(scores)
+    values = _one(scores, "scores")
     if quantiles < 2:
         raise ValueError(f"quantiles must be at least 2, not {quantiles}")
     ends = np.unique(np.quantile(values, np.arange(1, quantiles) / quantiles))
@@ -161,7 +157,7 @@ def by_quantile(
         )
     above = values >= thresholds[:, np.newaxis]
     measures = ("selection_rate", *(("true_positive_rate", "false_positive_rate") if labels else ()))
-    bought = count(_labelled(scores, above), by, epsilon, measures=measures, **asked)
+    bought = count(_labelled(above, labels_of(scores)), by, epsilon, measures=measures, **asked)
     return ByQuantile(bought, tuple(thresholds.tolist()), tuple((1 - above.mean(axis=1)).tolist()))
 
 
@@ -169,20 +165,20 @@ def by_segment(
     count: Count, decisions: Any, segments: Any, by: Any, epsilon: float, asked: Mapping[str, Any]
 ) -> BySegment:
     """Buy counts by segment; see `AuditClient.by_segment`."""
-    values, column = _one(decisions), np.asarray(segments, dtype=object)
+    segments = in_order(segments, "segments")
+    values, column = _one(decisions, "decisions"), np.asarray(segments, dtype=object)
     if not np.isin(values, (0, 1)).all():
         raise ValueError("decisions must be 0 or 1; make them of scores, as by scores >= 0.5, or ask by_quantile")
     if column.shape != values.shape:
         raise ValueError(f"segments of shape {column.shape} are not one for each of {len(values)} decisions")
-    if _is_series(decisions) and _is_series(segments) and not decisions.index.equals(segments.index):
-        raise ValueError("segments and decisions are labelled with other ids, or in another order")
-    if any(value is None or value != value for value in column):
-        raise ValueError("segments: some people have none; make one for them, such as 'none'")
+    labels = common({"decisions": decisions, "segments": segments})
+    if lacking := sum(map(is_missing, column)):
+        raise ValueError(f"segments: some people have none, {lacking:,}; make one for them, such as 'none'")
     names = np.array([str(value) for value in column])
     every = np.unique(names)
     inside = names == every[:, np.newaxis]
     models = np.concatenate([inside & (values == 1), inside & (values == 0)])
-    bought = count(_labelled(decisions, models), by, epsilon, measures=("selection_rate",), **asked)
+    bought = count(_labelled(models, labels), by, epsilon, measures=("selection_rate",), **asked)
     return BySegment(bought, tuple(every.tolist()))
 
 
@@ -199,7 +195,7 @@ def standardised_differences(
     low, high = bounds or (0.0, 1.0)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"bounds must be two numbers, the lower one first, not {bounds}")
-    given = _one(values)
+    given = _one(values, "values")
     outside = int(((given < low) | (given > high)).sum())
     if outside and bounds is None:
         raise ValueError(
@@ -211,7 +207,7 @@ def standardised_differences(
         clipped = f", {outside} of them clipped to the bounds {low:g} to {high:g}" if outside else ""
         raise ValueError(f"values: all {len(given)} are alike{clipped}; a difference over no deviation is {UNDEFINED}")
     deviation = float(scaled.std())
-    bought = count(_labelled(values, scaled[np.newaxis]), by, epsilon, measures=("mean_score",), **asked)
+    bought = count(_labelled(scaled[np.newaxis], labels_of(values)), by, epsilon, measures=("mean_score",), **asked)
     joined, share = bought.joined(None), bought.share("mean_score")
     means = told("mean", Estimate(share.estimate, *share.interval()))
     place = joined.reference(share.estimate, reference)
@@ -224,22 +220,16 @@ def standardised_differences(
     )
 
 
-def _one(predictions: Any) -> NDArray[Any]:
+def _one(given: Any, what: str) -> NDArray[Any]:
     """Take one number a person."""
-    values = numbers(predictions)
+    values = numbers(given, what)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"predictions must be of one model, and have the shape (people,), not {values.shape}")
+        raise ValueError(f"{what}: must be of one model, and have the shape (people,), not {values.shape}")
     if missing := int(np.isnan(values.astype(np.float64)).sum()):
-        raise ValueError(f"predictions must be numbers, and none missing: {missing} of {len(values)} are NaN")
+        raise unfit(what, f"{missing:,} of {len(values):,} are missing")
     return values
 
 
-def _labelled(predictions: Any, models: NDArray[Any]) -> Any:
-    """Label models' columns as the Series is that they were made of."""
-    if not _is_series(predictions):
-        return models
-    return require_pandas("an array").DataFrame(models, columns=predictions.index)
-
-
-def _is_series(given: Any) -> bool:
-    return hasattr(given, "to_frame") and hasattr(given, "index")
+def _labelled(models: NDArray[Any], labels: Any) -> NDArray[Any] | Batch:
+    """Label models' people as the Series are that they were made of."""
+    return models if labels is None else replace(Batch.of(models), labels=labels)

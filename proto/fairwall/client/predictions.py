@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, MappingView, Set
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,6 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from fairwall.rpc import arrays, chunks
-from fairwall.tables import reading
-from fairwall.tables.columns import names_of
-from fairwall.tables.errors import DataError
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 
 __tracebackhide__ = True
@@ -25,6 +24,10 @@ _AT_ONCE = 1 << 20
 
 _KEPT = 1 << 31
 """Of so many decisions the bits are kept: 256 MB."""
+
+_DOUBLE = 8
+_KINDS = {"U": "text", "S": "text", "str": "text", "TextColumn": "text", "c": "complex", "M": "times", "m": "times"}
+"""What NumPy's kinds, and types, that are no numbers are called."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Batch:
         Which of the people comes when, if not as they lie.
     names : tuple of str
         What a table, a mapping or a frame calls each model; empty of an array.
+    labels : Index of pandas, optional
+        What people are labelled with, in the order in which they lie.
     """
 
     shape: tuple[int, int]
@@ -50,17 +55,17 @@ class Batch:
     dtype: np.dtype[Any]
     order: NDArray[np.intp] | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
+    labels: Any = field(default=None, repr=False)
 
     @classmethod
     def of(cls, predictions: Any) -> Batch:
         """Take an array, which is not copied, or what can become one; ValueError where it cannot."""
         if isinstance(predictions, Batch):
             return predictions
-        array = np.atleast_2d(numbers(predictions))
-        if array.ndim != 2 or not array.size:
-            raise ValueError(
-                f"predictions must have the shape (people,) or (models, people), not {np.shape(predictions)}"
-            )
+        given = numbers(predictions)
+        array = np.atleast_2d(given)
+        if not given.ndim or array.ndim != 2 or not array.size:
+            raise ValueError(f"predictions must have the shape (people,) or (models, people), not {given.shape}")
         return cls(array.shape, lambda start, stop: array[start:stop], array.dtype)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
@@ -71,19 +76,15 @@ class Batch:
     def in_least_type(self) -> Batch:
         """Travel as bits, else as float32, where that is every prediction exactly, and else as float64.
 
-        Bits are kept, and what they are made of is not read again.
-
-        Raises
-        ------
-        ValueError
-            If some are not numbers in [0, 1]; it names the first such column of a table.
+        Bits are kept, and what they are made of is not read again. ValueError if some are not numbers in [0, 1]; it
+        names the first such column of a table.
         """
         types, bits = [np.dtype(np.bool_), np.dtype(np.float32), np.dtype(np.float64)], list[NDArray[np.uint8]]()
         models, people = self.shape
         for start, block in self._blocks():
             fit = (block.min(axis=1) >= 0) & (block.max(axis=1) <= 1)  # nor is NaN, or infinity
             if not fit.all():
-                raise _unfit(self.names[start + int(fit.argmin())] if self.names else None)
+                raise self._unfit(start, block, int(fit.argmin()))
             while len(types) > 1 and not (block.astype(types[0]) == block).all():
                 del types[0]
             if types[0] == np.bool_ and models * people <= _KEPT:
@@ -96,6 +97,12 @@ class Batch:
             return np.unpackbits(packed[start:stop], axis=1, count=people).view(np.bool_)
 
         return replace(self, read=read, dtype=types[0], order=None)
+
+    def _unfit(self, start: int, block: NDArray[Any], model: int) -> ValueError:
+        missing, many = int(np.isnan(block[model]).sum()), block.shape[1]
+        outside = many - int(((block[model] >= 0) & (block[model] <= 1)).sum()) - missing
+        what = f"column {self.names[start + model]!r} of the predictions" if self.names else "predictions"
+        return unfit(what, f"{missing:,} of {many:,} are missing, and {outside:,} outside", "numbers in [0, 1]")
 
     def _ordered(self, block: NDArray[Any]) -> NDArray[Any]:
         return block if self.order is None else np.take(block, self.order, axis=1)
@@ -119,91 +126,67 @@ def encoded(predictions: NDArray[Any] | Batch, message: type[Message]) -> Iterat
         yield from chunks.encoded(block, message, "predictions_chunk")
 
 
-def opened(predictions: Any, ids: Any) -> tuple[Any, Any]:
-    """Take a table's columns as models, but for the one that ``ids`` names, which has the ids; all else stays as it is.
+def in_order(given: Any, what: str) -> Any:
+    """Take what has an order as it is, an iterator as a list; ValueError for a set, what is masked or not there yet."""
+    if hasattr(given, "to_native"):  # narwhals'
+        given = given.to_native()
+    kind = type(given).__name__
+    if isinstance(given, Set | MappingView):
+        raise ValueError(f"{what}: a {kind} has no order: give a list or an array")
+    if hasattr(given, "collect"):  # of polars, Spark
+        raise ValueError(f"{what}: a {kind} holds no rows yet: pass .collect()")
+    if isinstance(given, np.ma.MaskedArray):
+        if masked := int(np.ma.getmaskarray(given).sum()):
+            raise ValueError(f"{what}: {masked:,} of {given.size:,} are masked: fill them in")
+        return given.data
+    if hasattr(given, "__arrow_c_stream__") and not hasattr(given, "__array__"):
+        import pyarrow as pa
 
-    Parameters
-    ----------
-    predictions : Any
-        A table is the path of a file, an Arrow table, a mapping of names to arrays, or a frame; that of pandas only
-        where ``ids`` is a name.
-
-    Raises
-    ------
-    ValueError
-        If there is no such table or column.
-    """
-    named = isinstance(ids, str)
-    if isinstance(predictions, str | Path):
-        columns = _of_file(Path(predictions))
-    elif hasattr(predictions, "column_names"):  # Arrow's
-        columns = predictions.column_names, predictions.__getitem__
-    elif isinstance(predictions, Mapping):
-        columns = list(predictions), predictions.__getitem__
-    elif hasattr(predictions, "columns") and (named or not hasattr(predictions, "iloc")):
-        columns = list(predictions.columns), predictions.__getitem__
-    elif named:
-        raise ValueError(f"ids={ids!r} is the name of a column, and predictions are no table")
-    else:
-        return predictions, ids
-    names, column = columns
-    if len(set(names)) < len(names):
-        raise ValueError("two columns of the predictions have one name")
-    if named and ids not in names:
-        raise ValueError(f"predictions have no column {ids!r}; their columns are {names_of(names)}")
-    models = tuple(name for name in names if not (named and name == ids))
-    if not models:
-        raise ValueError("predictions have no column of a model")
-    return _of_columns(models, column), column(ids) if named else ids
-
-
-def _of_file(path: Path) -> tuple[Sequence[str], Callable[[str], Any]]:
-    def column(name: str) -> Any:
         try:
-            return reading.column(path, str(path), name)
-        except DataError as error:
-            raise ValueError(f"predictions: {error}") from None
+            return pa.table(given)
+        except (pa.ArrowException, TypeError, ValueError):
+            return pa.chunked_array(given)
+    unlisted = isinstance(given, Iterable) and not hasattr(given, "__len__") and not isinstance(given, Batch)
+    return list(given) if unlisted else given
 
+
+def numbers(given: Any, what: str = "predictions") -> NDArray[Any]:
+    """Take an array of numbers as it is, and all else as float64, decimals as the nearest.
+
+    ValueError, which quotes none, where some are missing or no real numbers: text is none, whatever it spells.
+    """
+    given = in_order(given, what)
+    if isinstance(given, list | tuple) and any(issubclass(kind, Iterable) for kind in {*map(type, given)} - {str}):
+        found = [numbers(each, what) for each in given]
+        if len({each.shape for each in found}) > 1:
+            raise ValueError(f"{what}: must be as many of each model")
+        return np.stack(found)
+    if hasattr(given, "nnz"):
+        raise ValueError(f"{what}: a {type(given).__name__} is sparse: pass .toarray()")
     try:
-        return reading.header(path, str(path)), column
-    except DataError as error:
-        raise ValueError(f"predictions: {error}") from None
-    except ModuleNotFoundError:
-        raise ImportError("a file of predictions needs pyarrow: pip install 'fairwall[tables]'") from None
+        if hasattr(given, "detach"):  # of torch, which may want gradients
+            given = (given.float() if "bfloat16" in str(given.dtype) else given).numpy(force=True)
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{what}: a {type(given).__name__} is no array of numbers") from None
+    if array.dtype.kind in "biuf":
+        return array if array.itemsize <= _DOUBLE else array.astype(np.float64)
+    if array.dtype.kind != "O":
+        raise unfit(what, "they are " + _KINDS.get(array.dtype.kind, str(array.dtype)))
+    if missing := sum(map(is_missing, array.flat)):
+        raise unfit(what, f"{missing:,} of {array.size:,} are missing")
+    if odd := {type(each) for each in array.flat if not isinstance(each, Real | Decimal | np.bool_)}:
+        raise unfit(what, f"some are {min(_KINDS.get(kind.__name__, kind.__name__) for kind in odd)}")
+    return array.astype(np.float64)
 
 
-def _of_columns(models: tuple[str, ...], column: Callable[[str], Any]) -> Batch:
-    people = len(column(models[0]))
-    if not people:
-        raise ValueError("predictions have no rows")
-
-    def values(name: str) -> NDArray[Any]:
-        found = column(name)
-        found = np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
-        if found.dtype.kind not in "biuf":
-            raise _unfit(name)
-        if found.shape != (people,):
-            raise ValueError("predictions have more rows, or fewer, than when they were first read")
-        return found
-
-    def read(start: int, stop: int) -> NDArray[Any]:
-        first = values(models[start])
-        return first[np.newaxis] if stop - start == 1 else np.stack([first, *map(values, models[start + 1 : stop])])
-
-    return Batch((len(models), people), read, np.dtype(np.float64), names=models)
+def is_missing(value: object) -> bool:
+    """Tell whether a value stands for none, in Python, NumPy or pandas."""
+    if isinstance(value, Real | Decimal):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def numbers(predictions: Any) -> NDArray[Any]:
-    """Take an array of numbers as it is, all else as float64; ValueError, which quotes none, where it is none."""
-    if isinstance(predictions, np.ndarray) and predictions.dtype.kind in "biuf" and predictions.itemsize <= 8:
-        return np.asarray(predictions)
-    try:
-        return np.asarray(predictions, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("predictions must be numbers in [0, 1], as many of each model") from None
-
-
-def _unfit(column: str | None) -> ValueError:
-    if column is None:
-        return ValueError("predictions must be numbers in [0, 1]")
-    return ValueError(f"column {column!r} of the predictions must have numbers in [0, 1], and none missing")
+def unfit(what: str, found: str, numbers: str = "numbers") -> ValueError:
+    """Say of predictions what is no number of theirs."""
+    return ValueError(f"{what}: must be {numbers}, and none missing; {found}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from fairwall.client.predictions import in_order, numbers
+from fairwall.client.rows import column_of, labels_of, say
 from fairwall.errors import UserError
+from fairwall.wire.rows import ids_of, listed
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -22,6 +25,8 @@ DATA = "rehearsal-of-nobody"
 class Service:
     """A service of one's own, which ends with who has begun it.
 
+    ValueError for rows that cannot be people; UserError if it does not start, with its one line.
+
     Parameters
     ----------
     rows : int or frame
@@ -31,13 +36,6 @@ class Service:
     ----------
     address, credentials : str
         Where it is, and the folder by which it knows its one developer.
-
-    Raises
-    ------
-    ValueError
-        For rows that cannot be people.
-    UserError
-        If it does not start, with its one line.
     """
 
     def __init__(
@@ -86,28 +84,21 @@ class Service:
 
 def _people(rows: Any, id_column: str | None, label: str | None) -> dict[str, Any]:
     """Say how many people there are, with ids and labels where rows have them; nothing else of rows is looked at."""
+    rows = in_order(rows, "rows")
     if isinstance(rows, int | np.integer):
         if id_column is not None or label is not None:
             raise ValueError("id and label name columns of rows, and rows are a number")
         return {"people": int(rows), "ids": None, "labels": None}
-    ids = _column(rows, id_column)
-    if ids is None and hasattr(rows, "iloc") and type(rows.index).__name__ != "RangeIndex":
-        ids = rows.index
-    labels = _column(rows, label)
-    if labels is not None and not all(one in (0, 1) for one in labels):
+    if isinstance(rows, Mapping):
+        rows = {name: in_order(column, f"rows: column {name!r}") for name, column in rows.items()}
+    index = labels_of(rows)
+    ids = column_of(rows, id_column, "rows") if id_column is not None else index if say(index) else None
+    labels = None if label is None else numbers(column_of(rows, label, "rows"), f"label {label!r}")
+    if labels is not None and not np.isin(labels, (0, 1)).all():
         raise ValueError(f"label {label!r}: must be 0 or 1 in every row")
+    first = next(iter(rows.values()), ()) if isinstance(rows, Mapping) else rows
     return {
-        "people": len(rows),
-        "ids": None if ids is None else [str(one) for one in ids],
-        "labels": None if labels is None else [int(one) for one in labels],
+        "people": len(first),
+        "ids": None if ids is None else [one.decode() for one in ids_of(listed(ids))],
+        "labels": None if labels is None else labels.astype(int).tolist(),
     }
-
-
-def _column(rows: Any, name: str | None) -> list[Any] | None:
-    if name is None:
-        return None
-    try:
-        column = rows[name]
-    except KeyError:
-        raise ValueError(f"rows have no column {name!r}") from None
-    return list(column.to_pylist() if hasattr(column, "to_pylist") else column)

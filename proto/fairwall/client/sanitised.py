@@ -92,14 +92,8 @@ def terms(service: ReleaseServiceStub, deal_id: str) -> ReleaseTerms:
 def buy(service: ReleaseServiceStub, deal_id: str, request_id: str, epsilon: float) -> Released:
     """Buy a release, of so much epsilon for each person's attributes together.
 
-    The same request id again gets the same bits and costs nothing.
-
-    Raises
-    ------
-    grpc.RpcError
-        If compliance refuses.
-    fairwall.rpc.arrays.ArrayError
-        If what comes does not fit the terms.
+    The same request id again gets the same bits and costs nothing. grpc.RpcError if compliance refuses;
+    fairwall.rpc.arrays.ArrayError if what comes does not fit the terms.
     """
     columns = terms(service, deal_id).columns
     request = wire.SanitiseRequest(request_id=request_id, deal_id=deal_id, epsilon=epsilon)

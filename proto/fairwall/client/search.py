@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairwall.client.gaps import Answer, axes_of, require_pandas
+from fairwall.client.predictions import in_order
+from fairwall.client.rows import labels_of, say
 from fairwall.laws.alternatives import NAME_MAX, Candidates, Found
 
 if TYPE_CHECKING:
@@ -48,11 +51,7 @@ class Search:
         """Name the candidate that is expected to have the least disparity of those with at least so much utility.
 
         By default that is what was asked for. Candidates that were not useful enough for that are known less well.
-
-        Raises
-        ------
-        ValueError
-            If none has so much, or nothing is known of gaps.
+        ValueError if none has so much, or nothing is known of gaps.
         """
         return self.candidates.names[self._found.least(at_least)]
 
@@ -71,10 +70,7 @@ class Search:
     def frame(self) -> pd.DataFrame:
         """Give `records` as a frame, by the candidates' names; ``attrs`` has what was asked and charged.
 
-        Raises
-        ------
-        ImportError
-            Without pandas.
+        ImportError without pandas.
         """
         frame: pd.DataFrame = require_pandas("records()").DataFrame(self.records()).set_index("model")
         frame.attrs = {**self.answer.frame().attrs, "baseline": self.candidates.names[self.candidates.baseline]}
@@ -83,15 +79,12 @@ class Search:
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw disparity against utility: each candidate, the front and its band, the baseline and the least.
 
+        ImportError without matplotlib.
+
         Parameters
         ----------
         axes : matplotlib Axes, optional
             By default those of a new figure.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib.
         """
         axes = axes_of(axes, 4)
         found, utilities = self._found, np.array(self.candidates.utilities)
@@ -145,29 +138,33 @@ class Search:
 def candidates_of(
     names: Sequence[str],
     models: int,
-    utility: Mapping[str, float] | Sequence[float],
+    utility: Any,
     baseline: str | int,
     at_least: float | None,
 ) -> Candidates:
     """Say what models are candidates for, with numbers for names where they have none.
 
-    Raises
-    ------
-    ValueError
-        For utilities, a baseline or a least utility that do not fit.
+    ValueError for utilities, a baseline or a least utility that do not fit.
     """
     called = tuple(names) or tuple(str(number) for number in range(models))
+    utility = in_order(utility, "utility")
+    if not isinstance(utility, Mapping) and say(labels_of(utility)):
+        if not utility.index.is_unique:
+            raise ValueError("utility: a candidate is labelled twice")
+        utility = utility.to_dict()
     if isinstance(utility, Mapping):
         if set(utility) != set(called):
             odd = sorted(set(utility) ^ set(called), key=str)[0]
             raise ValueError(f"utility: must have every candidate's name and no other; {odd!r} is in one of them alone")
-        utilities = tuple(float(utility[name]) for name in called)
-    else:
-        utilities = tuple(float(each) for each in utility)
+        utility = [utility[name] for name in called]
+    try:
+        utilities = tuple(map(float, utility))
+    except (TypeError, ValueError):
+        utilities = ()
     if len(utilities) != models or not np.isfinite(utilities).all():
         raise ValueError(f"utility: must be one finite number for each of {models} candidates")
     place = called.index(baseline) if isinstance(baseline, str) and baseline in called else baseline
-    if isinstance(place, str) or not 0 <= place < models:
+    if not isinstance(place, Integral) or not 0 <= place < models:
         raise ValueError(f"baseline {baseline!r}: must be a candidate's name, or its number from 0")
     if len(set(called)) < models:
         raise ValueError("candidates must have different names")

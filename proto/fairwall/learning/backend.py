@@ -20,10 +20,7 @@ class TrainingUnavailable(UserError):
 def require_pytorch() -> None:
     """Look whether PyTorch is installed, without the seconds that importing it takes.
 
-    Raises
-    ------
-    TrainingUnavailable
-        If it is not.
+    TrainingUnavailable if it is not.
     """
     try:
         found = find_spec("torch") is not None
@@ -37,13 +34,8 @@ def pytorch() -> ModuleType:
     """Import PyTorch, with products whose bits do not depend on where in memory its arrays lie.
 
     Without its reproducible mode (MKL_CBWR) the library behind it chooses by alignment, so that a model trained alone
-    may differ in its last bits from the same one among others. Seen on an AMD processor, where the mode cost nothing.
-    A process that has fixed its kernels has set the mode before.
-
-    Raises
-    ------
-    TrainingUnavailable
-        If it is not installed.
+    may differ in its last bits from the same one among others. Seen on an AMD processor, where the mode cost nothing. A
+    process that has fixed its kernels has set the mode before. TrainingUnavailable if it is not installed.
     """
     os.environ.setdefault("MKL_CBWR", "AUTO")  # read once, when the library is loaded
     try:

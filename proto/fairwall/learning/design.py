@@ -29,7 +29,8 @@ def design(
 ) -> NDArray[np.uint8]:
     """Lay columns side by side: those in the open one-hot, the sensitive ones as they come.
 
-    The result has the shape (rows, the sum of all domain sizes), in C order.
+    The result has the shape (rows, the sum of all domain sizes), in C order. ValueError if shapes or places do not fit
+    together, an encoding is not 0 or 1, or a code is outside its domain.
 
     Parameters
     ----------
@@ -40,11 +41,6 @@ def design(
     encodings : mapping of int to ndarray of uint8, shape (rows, k)
         By place among all the table's features, from 0 on: a sensitive column's encoding, one-hot or sanitised, each 0
         or 1. The columns in the open take the other places. Left out, a column is no feature: the others move up.
-
-    Raises
-    ------
-    ValueError
-        If shapes or places do not fit together, an encoding is not 0 or 1, or a code is outside its domain.
     """
     rows, others = columns.shape
     if len(sizes) != others:

@@ -102,7 +102,7 @@ def leakage(
     group: NDArray[np.integer],
     side: NDArray[np.integer] | None = None,
 ) -> Leakage:
-    """Measure the decisions on samples of the two distributions.
+    """Measure the decisions on samples of the two distributions; ValueError if a distribution has no row.
 
     Parameters
     ----------
@@ -111,11 +111,6 @@ def leakage(
     labels, group : ndarray of 0 or 1, shape (rows,)
     side : ndarray of 0 or 1, shape (rows,)
         Which distribution a row is a sample of; the group itself where not given: pure groups.
-
-    Raises
-    ------
-    ValueError
-        If a distribution has no row.
     """
     side = group if side is None else side
     decided = np.atleast_2d(np.asarray(decisions, dtype=np.float64))

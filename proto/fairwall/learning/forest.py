@@ -89,13 +89,9 @@ def to_array(forest: Forest) -> NDArray[np.float64]:
 def from_array(nodes: NDArray[np.generic], features: int, most: int = MOST_NODES) -> Forest:
     """Read a forest, as `to_array` writes it, out of an array that may hold anything.
 
-    There are so many features to test, and no more nodes than `most` are accepted.
-
-    Raises
-    ------
-    ValueError
-        In one line, if it is no forest: every node but the roots must be the child of exactly one earlier node of its
-        tree, so that an evaluation ends.
+    There are so many features to test, and no more nodes than `most` are accepted. ValueError in one line, if it is no
+    forest: every node but the roots must be the child of exactly one earlier node of its tree, so that an evaluation
+    ends.
     """
     if nodes.dtype != np.float64 or nodes.ndim != 2 or nodes.shape[1] != 4:
         raise ValueError(f"a forest is float64 of shape (nodes, 4), not {nodes.dtype} of shape {nodes.shape}")

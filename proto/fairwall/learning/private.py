@@ -61,7 +61,8 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, besi
     """Find the least noise multiplier with which so many Poisson-subsampled steps are (epsilon, delta)-private.
 
     By the privacy loss distribution of the subsampled Gaussian mechanism, where one record adds something or nothing,
-    discretised pessimistically (Doroshenko et al., PoPETs 2022); to 1e-3, on the safe side.
+    discretised pessimistically (Doroshenko et al., PoPETs 2022); to 1e-3, on the safe side. UserError if more noise or
+    less is needed than multipliers from 0.1 to 1000 give.
 
     Parameters
     ----------
@@ -71,11 +72,6 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, besi
     steps : at least 1.
     beside : of Gaussian releases of all rows that are to be paid for too, the l2 sensitivity over the standard
         deviation; of several, the root of the sum of squares. 0 for none.
-
-    Raises
-    ------
-    UserError
-        If more noise or less is needed than multipliers from 0.1 to 1000 give.
     """
     return _search(epsilon, delta, math.ceil(rate * 1024) / 1024, steps, beside)
 

@@ -80,6 +80,9 @@ def train(
 ) -> Ensemble:
     """Train one model for each entry of ``rows``.
 
+    TrainingUnavailable if PyTorch is not installed; ValueError if lengths differ or a private model's batches are not
+    Poisson.
+
     Parameters
     ----------
     features : ndarray, shape (N, d)
@@ -100,13 +103,6 @@ def train(
     -------
     Ensemble
         The models, in order.
-
-    Raises
-    ------
-    TrainingUnavailable
-        If PyTorch is not installed.
-    ValueError
-        If lengths differ or a private model's batches are not Poisson.
     """
     if not len(rows) == len(seeds) > 0 or (start is not None and start.models != len(rows)):
         raise ValueError("every model needs its rows, its seed and, where there is a start, its start")

@@ -65,10 +65,8 @@ def to_message(array: NDArray[np.generic]) -> array_pb2.Array:
 def from_message(message: array_pb2.Array) -> NDArray[np.generic]:
     """Take a whole array out of one message: read-only, in the machine's byte order.
 
-    Raises
-    ------
-    ArrayError
-        If the element type is unknown, there are more than 2 axes, or the bytes are not as many as the header says.
+    ArrayError if the element type is unknown, there are more than 2 axes, or the bytes are not as many as the header
+    says.
     """
     arriving = ArrivingArray(message.header, limit_bytes=8 * len(message.data))  # bits become bytes
     arriving.append(message.data)
@@ -78,15 +76,12 @@ def from_message(message: array_pb2.Array) -> NDArray[np.generic]:
 class ArrivingArray:
     """An array whose chunks are still arriving.
 
+    ArrayError if the element type is unknown, there are more than 2 axes, or the limit is exceeded.
+
     Parameters
     ----------
     limit_bytes : int
         More than this is refused before memory is set aside, a byte for each bit.
-
-    Raises
-    ------
-    ArrayError
-        If the element type is unknown, there are more than 2 axes, or the limit is exceeded.
     """
 
     def __init__(self, header: array_pb2.ArrayHeader, limit_bytes: int = 1 << 32) -> None:

@@ -64,12 +64,8 @@ def connect(
     """Open a channel to a party of the same run, of which every call is recorded where there is a recorder.
 
     The party must answer at the address, "host:port": another one's certificate is refused in the handshake. At several
-    addresses it answers at each, and calls take turns among those where it is there.
-
-    Raises
-    ------
-    ValueError
-        If an address is not "host:port", or none of several has a host that is known.
+    addresses it answers at each, and calls take turns among those where it is there. ValueError if an address is not
+    "host:port", or none of several has a host that is known.
     """
     several = not isinstance(address, str)
     for each in _several(address):

@@ -112,7 +112,7 @@ def confine(
     """Give up what a party of a game does not need; what cannot be given up here is left, and said.
 
     The developer and the adversary are locked in, compliance locks others out. Returned are the layers that such a
-    party has, active or not.
+    party has, active or not. ValueError if an address has no port.
 
     Parameters
     ----------
@@ -122,11 +122,6 @@ def confine(
         Where the servers listen that the party calls; "" among them if one is not known yet, which leaves TCP open.
     folders : sequence of Path
         The party's own, to write in.
-
-    Raises
-    ------
-    ValueError
-        If an address has no port.
     """
     needed = (*map(Path, libraries()), *_packages(party))
     layers = [

@@ -113,11 +113,8 @@ def caller_of(context: grpc.ServicerContext, run: str) -> str | None:
 def load(folder: Path) -> Credentials:
     """Read ``authority.pem``, ``certificate.pem`` and ``key.pem``; the certificate says whose they are.
 
-    Raises
-    ------
-    CredentialsError
-        If a file cannot be read, the key may be read by others or is another certificate's, or the certificate names
-        no party, does not hold yet or has expired.
+    CredentialsError if a file cannot be read, the key may be read by others or is another certificate's, or the
+    certificate names no party, does not hold yet or has expired.
     """
     # Imported here: a game's parties are told who they are, and need not wait for it.
     from cryptography import x509

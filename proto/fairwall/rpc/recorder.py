@@ -82,7 +82,7 @@ class Recording:
 
 
 class Recorder:
-    """Writes one party's transcript; any thread may add to it.
+    """Writes one party's transcript; any thread may add to it; OSError if the file exists, or cannot be made.
 
     Parameters
     ----------
@@ -92,11 +92,6 @@ class Recorder:
         "full" or "digest".
     layers : iterable of Layer
         What confines the process, and what does not.
-
-    Raises
-    ------
-    OSError
-        If the file exists, or cannot be made.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class RevokedError(UserError):
 class Revoked:
     """The list in a file, read again whenever the file has changed.
 
-    Where there was no file from the beginning, nothing is revoked.
+    Where there was no file from the beginning, nothing is revoked. RevokedError as `holds`.
 
     Parameters
     ----------
@@ -48,11 +48,6 @@ class Revoked:
         The certificates that may have signed it, PEM.
     before : Revoked, optional
         What this one takes the place of: where that had a file, this must have one.
-
-    Raises
-    ------
-    RevokedError
-        As `holds`.
     """
 
     def __init__(self, path: Path, authority: str, before: Revoked | None = None) -> None:
@@ -72,12 +67,8 @@ class Revoked:
         """Say whether a certificate (PEM; none, if empty) is on the list, as the file is now.
 
         So is every certificate that somebody else has issued than who signed the list: it tells nothing of those.
-
-        Raises
-        ------
-        RevokedError
-            If the file is gone, cannot be read, is not one plain list that the authority has signed, or should have
-            been replaced by a newer one. The log gets a line when that begins and when it is over.
+        RevokedError if the file is gone, cannot be read, is not one plain list that the authority has signed, or should
+        have been replaced by a newer one. The log gets a line when that begins and when it is over.
         """
         with self._lock:
             self._look()
@@ -124,10 +115,7 @@ def read(path: Path, authority: str) -> x509.CertificateRevocationList:
 def signed(path: Path, authority: str) -> tuple[x509.CertificateRevocationList, str]:
     """Read a list, and check that it covers all certificates of whoever signed it; and who did, in PEM.
 
-    Raises
-    ------
-    RevokedError
-        If it cannot be read, is not one plain list, or none of the authority's certificates signed it.
+    RevokedError if it cannot be read, is not one plain list, or none of the authority's certificates signed it.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding

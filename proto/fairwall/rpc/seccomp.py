@@ -124,6 +124,8 @@ class _Test:
 def confine(*, serves: bool, resolves: bool, local: bool = False) -> None:
     """Allow this process, every thread of it, only the calls that a party needs, for good.
 
+    OSError if there can be no filter here.
+
     Parameters
     ----------
     serves : bool
@@ -132,11 +134,6 @@ def confine(*, serves: bool, resolves: bool, local: bool = False) -> None:
         Whether it may have datagram sockets of the internet, which it takes to ask what address a name has.
     local : bool
         Whether it may connect to sockets that have a file's name, as that of a database on the same machine.
-
-    Raises
-    ------
-    OSError
-        If there can be no filter here.
     """
     column, architecture = _architecture()
     steps: list[_Step] = [

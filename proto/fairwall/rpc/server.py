@@ -130,6 +130,8 @@ def serve(
 ) -> Server:
     """Start a server, with the standard health service beside what is registered.
 
+    OSError if the address cannot be bound, or the credentials cannot be used.
+
     Parameters
     ----------
     register : callable
@@ -142,11 +144,6 @@ def serve(
         For a deployment. A game's server admits the parties of its run, none of them named.
     recorder : Recorder, optional
         Records every call that arrives, the refused ones too.
-
-    Raises
-    ------
-    OSError
-        If the address cannot be bound, or the credentials cannot be used.
     """
     gate = _Gate(credentials.run, deployed, recorder)
     threads = _Threads(max_workers=gate.calls_max + _REFUSING_THREADS, thread_name_prefix="rpc")

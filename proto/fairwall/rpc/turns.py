@@ -115,12 +115,8 @@ def deals(
 def collect(announcement: Message, parts: Iterable[_Part]) -> dict[str, NDArray[Any]]:
     """Assemble the arrays that a message announces in its ArrayHeader fields from the ``<field>_chunk`` parts after it.
 
-    A field that is not set announces nothing; messages within the message announce theirs.
-
-    Raises
-    ------
-    ArrayError
-        If a chunk belongs to no announced array, or an array is longer or shorter than announced.
+    A field that is not set announces nothing; messages within the message announce theirs. ArrayError if a chunk
+    belongs to no announced array, or an array is longer or shorter than announced.
     """
     arriving = {name: ArrivingArray(header) for name, header in announced(announcement)}
     for part in parts:

@@ -11,16 +11,13 @@ _BITS = 70
 def read_varint(data: bytes | memoryview | mmap, at: int) -> tuple[int, int]:
     """Read a number.
 
+    IndexError if the data end within it, or it does not end after ten bytes: to read on would take a sender's megabytes
+    for one number, in a time that grows with their square.
+
     Returns
     -------
     number, after : int
         The number, and where the next byte is.
-
-    Raises
-    ------
-    IndexError
-        If the data end within it, or it does not end after ten bytes: to read on would take a sender's megabytes for
-        one number, in a time that grows with their square.
     """
     number = shift = 0
     while shift < _BITS:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairwall.client.audit_client import AuditClient
 from fairwall.client.gaps import Answer
+from fairwall.client.rows import labels_of
 from fairwall.laws.metric import find_metric
 
 __tracebackhide__ = True
@@ -37,7 +38,8 @@ def ask_about(
     classifier : object
         Fitted, with ``classes_`` (two) and ``predict`` or ``predict_proba``, as scikit-learn has them.
     X : frame or array, shape (people, features)
-        The rows of compliance's test set. A frame's labels are the ids, unless pandas made them to count the rows.
+        The rows of compliance's test set. A frame's labels are the ids, unless pandas made them to count the rows, and
+        agree with ``ids`` and ``table``.
     metric : str
         A difference, such as "sp" or "eo".
     epsilon : float
@@ -53,19 +55,17 @@ def ask_about(
         As `AuditClient.ask`; and ValueError for a classifier of other than two classes.
     """
     check_difference(metric)
-    predictions = predictions_of(classifier, X, response, labelled=ids is None and table is None)
+    predictions = predictions_of(classifier, X, response)
     return audits.ask(predictions, metric, epsilon, ids=ids, table=table, by=by, once=True)
 
 
-def predictions_of(classifier: Any, X: Any, response: Response = "decisions", *, labelled: bool = True) -> Any:
+def predictions_of(classifier: Any, X: Any, response: Response = "decisions") -> Any:
     """Return what a classifier predicts for rows, shape (people,), labelled as a frame's rows are; else as `ask_about`.
 
     Raises ValueError for a classifier of other than two classes, and for one that fails.
     """
-    predictions, pandas = _predictions(classifier, X, response), sys.modules.get("pandas")
-    if labelled and pandas is not None and isinstance(X, pandas.DataFrame):
-        return pandas.Series(predictions, X.index)
-    return predictions
+    predictions, labels = _predictions(classifier, X, response), labels_of(X)
+    return predictions if labels is None else sys.modules["pandas"].Series(predictions, labels)
 
 
 def check_difference(metric: str) -> None:

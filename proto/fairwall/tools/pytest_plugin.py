@@ -131,7 +131,7 @@ class Audit:
     ) -> ByGroup:
         """Return what was released by group, of which `frame` makes a table; see `AuditClient.count_by_group`."""
         X, table = self._rows(classifier, X)
-        predictions = predictions_of(classifier, X, labelled=table is None)
+        predictions = predictions_of(classifier, X)
         with self._budget():
             return self.audits.count_by_group(predictions, by, self.epsilon, measures=measures, table=table, once=True)
 

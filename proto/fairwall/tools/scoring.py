@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwall.client.audit_client import AuditClient
+from fairwall.client.predictions import in_order
 from fairwall.tools.classifiers import Response, ask_about, check_difference, size
 
 __tracebackhide__ = True
@@ -51,6 +52,7 @@ class GapScorer:
 
     def __post_init__(self) -> None:
         check_difference(self.metric)
+        object.__setattr__(self, "ids", in_order(self.ids, "ids"))  # it is asked again and again
 
     def __call__(self, estimator: Any, X: object = None, y: object = None) -> float:  # noqa: ARG002 - scikit-learn's
         """Return the score, at most 0; raises as `AuditClient.ask`."""

@@ -45,13 +45,7 @@ def deal_of(case: str) -> str:
 
 
 def kind_of(request: str) -> Kind:
-    """Read what a request asks for off its id.
-
-    Raises
-    ------
-    ValueError
-        If the id does not tell. The text is one line.
-    """
+    """Read what a request asks for off its id; ValueError if the id does not tell. The text is one line."""
     found, _, number = request.partition("-")
     for kind in _KINDS:
         if kind == found and number.isdecimal():

@@ -38,7 +38,8 @@ _MISSING = frozenset((
 """Texts that stand for no value: pyarrow's for CSV, so that whoever reads the same file otherwise finds the same."""
 
 _NOTHING = "^(?:" + "|".join(map(re.escape, sorted(_MISSING))) + ")$"
-_WHOLE = re.compile(r"(-?)0*([0-9]+?)(?:\.0*)?")
+_WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.0*)?")
+"""A whole number, as text or as a float has it; one with leading zeros is a text, and another id."""
 _NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -47,21 +48,16 @@ class RowsError(UserError):
 
 
 def ids_of(values: Iterable[object]) -> list[bytes]:
-    """Write ids as they are compared: UTF-8, whole numbers as decimal digits whatever they were read as.
+    """Write ids as they are compared: UTF-8, whole numbers as decimal digits whatever they were read as: 7.0 is 7.
 
-    Raises
-    ------
-    RowsError
-        For the first row without an id, or with the id of an earlier row.
+    What has leading zeros is a text: 0007 is not 7. RowsError for the first row without an id, or with the id of an
+    earlier row.
     """
     seen: dict[bytes, int] = {}
     for row, value in enumerate(values, 1):
-        text = _text(value)
+        text = id_text(value)
         if text in _MISSING:
             raise RowsError(f"row {row} has no id")
-        if whole := _WHOLE.fullmatch(text):
-            sign, digits = whole.groups()
-            text = digits if digits == "0" else sign + digits
         try:
             written = text.encode()
         except UnicodeEncodeError:
@@ -69,6 +65,15 @@ def ids_of(values: Iterable[object]) -> list[bytes]:
         if (earlier := seen.setdefault(written, row)) != row:
             raise RowsError(f"row {row} has the id of row {earlier}; ids must be unique")
     return list(seen)
+
+
+def id_text(value: object) -> str:
+    """Spell one id as `ids_of` writes it, or one that is missing."""
+    text = _text(value)
+    if whole := _WHOLE.fullmatch(text):
+        sign, digits = whole.groups()
+        return digits if digits == "0" else str(sign + digits)
+    return text
 
 
 def order_of(ids: Sequence[bytes]) -> NDArray[np.intp]:
@@ -80,7 +85,7 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     """Write a column of ids as `ids_of` does, and find their order as `order_of` does.
 
     Of an array of integers, and of an Arrow column of them or of text, ids become an array: ten million take no object
-    each, and seconds. All others are written one by one.
+    each, and seconds. All others are written one by one. RowsError as of `ids_of`.
 
     Parameters
     ----------
@@ -91,11 +96,6 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
     -------
     ids : sequence of bytes or ndarray of bytes, shape (rows,)
     order : ndarray of intp, shape (rows,)
-
-    Raises
-    ------
-    RowsError
-        As of `ids_of`.
     """
     written = as_array(values)
     if written is None:

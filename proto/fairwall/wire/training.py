@@ -11,10 +11,7 @@ from fairwall.learning.defences import Settings
 def settings_of(training: inference.Training) -> Settings:
     """Read the settings of a defence; 0 stands for the defence's own.
 
-    Raises
-    ------
-    ValueError
-        For settings that no defence can have.
+    ValueError for settings that no defence can have.
     """
     settings = Settings(
         strength=training.strength,

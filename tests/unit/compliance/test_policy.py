@@ -766,7 +766,7 @@ def test_an_attribute_may_be_known_by_probabilities(tmp_path: Path, values: Valu
 
 
 NO_PROBABILITIES = [
-    ((3, "a,1,0.25,0.76,"), 100, "race.columns: .*: row 4 has no probabilities, .* nor have 0 more of 200 rows"),
+    ((3, "a,1,0.25,0.78,"), 100, "race.columns: .*: row 4 has no probabilities, .* nor have 0 more of 200 rows"),
     ((3, "a,1,-0.25,1.25,"), 100, "race.columns: .*: row 4 has no probabilities"),
     ((3, "a,1,,1,"), 100, "race.columns: .*: row 4 has no probabilities"),
     ((3, "a,1,some,1,"), 100, "race.columns: .*: column 'p-w' has no numbers"),
@@ -781,8 +781,21 @@ def test_what_is_no_probability_and_no_golden_sample_is_one_line(tmp_path: Path,
         policy = with_probabilities(tmp_path, values, changed, golden=golden)
         with pytest.raises(PolicyError, match=rf"^data\.probabilities\.{why}") as caught:
             load(policy)
-        for secret in ("0.76", "1.25", "some ,", "x-1"):
+        for secret in ("0.78", "1.25", "some ,", "x-1"):
             assert secret not in str(caught.value)
+
+
+def test_probabilities_of_two_digits_may_sum_up_to_as_much_as_rounding_makes_of_1(
+    tmp_path: Path, values: Values
+) -> None:
+    grouped = load(with_probabilities(tmp_path, values, (150, "a,1,0.25,0.76,"), (151, "a,1,0.3,0.69,")))[2]
+    assert grouped is not None
+    assert grouped.probable is not None
+    assert set(grouped.probable.parts.sum(axis=1).tolist()) == {1024}
+    with pytest.raises(PolicyError, match=r"row 151 has no probabilities, .* within 0\.01,"):
+        load(with_probabilities(tmp_path, values, (150, "a,1,0.25,0.73,")))
+    with pytest.raises(PolicyError, match=r"row 151 has no probabilities, .* within 0\.005,"):  # of four digits
+        load(with_probabilities(tmp_path, values, (150, "a,1,0.25,0.76,"), (151, "a,1,.2501,.7499,")))
 
 
 PROBABILITIES: list[tuple[Values, str]] = [

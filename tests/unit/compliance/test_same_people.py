@@ -119,6 +119,12 @@ SAME: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], tuple[str, str], s
         BY_ID,
         BY_ID,
     ),
+    "ids with leading zeros": (
+        lambda t: pd.concat([t[:9], table(1)]).assign(id=lambda t: t["id"].astype(str).str.zfill(9)),
+        WHITE,
+        BY_ID,
+        BY_ID,
+    ),
     "ids of one alone": (lambda t: t, BLACK, BY_ID, ""),
     "ids of another kind": (lambda t: t.assign(id="n" + t["id"].astype(str)), SEX, BY_ID, BY_ID),
     "shuffled": (lambda t: t.sample(frac=1, random_state=1), BLACK, "", ""),

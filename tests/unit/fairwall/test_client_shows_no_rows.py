@@ -118,7 +118,7 @@ def test_no_repr_shows_rows() -> None:
     assert shown(repr(filled(Audit, epsilon=0.5))) == []
     told = {"address": "a", "credentials": "c", "metric": "sp", "epsilon": 0.1, "by": "", "response": "decisions"}
     assert shown(repr(filled(GapScorer, data=None, **told))) == []
-    known = rows.KnownRows("id", ("name",), b"73519", b"Miller")
+    known = rows.KnownRows("id", ("name",), b"73519", b"Miller", 2)
     assert shown(repr(known)) == []
     bought = by_group.ByGroup(("sex",), (("m",),), ("selection_rate",), 1, release, 0.02, 0.5, 1.0, 1.0, True, "r")
     assert shown(repr(bought)) == []
@@ -129,7 +129,7 @@ def test_no_repr_shows_rows() -> None:
 @pytest.mark.parametrize("predictions", [["0.1", "Miller"], [[73519, 1], [2]], [0.73519, float("nan")]])
 @pytest.mark.parametrize("by_ids", [False, True])
 def test_no_error_quotes_predictions_or_ids(predictions: Any, by_ids: bool) -> None:
-    known = rows.KnownRows("id", ("name", "income"), b"0" * 32, b"1" * 32)
+    known = rows.KnownRows("id", ("name", "income"), b"0" * 32, b"1" * 32, 2)
 
     def ask() -> None:
         audit_client._batch(rows.arranged(predictions, [73519, 73520], None, known)[0] if by_ids else predictions)
@@ -142,7 +142,7 @@ def test_no_error_quotes_predictions_or_ids(predictions: Any, by_ids: bool) -> N
 
 @pytest.mark.parametrize("ids", [[73519, 73519], [73519, None], ["Miller", "Meyer"]])
 def test_no_error_about_ids_quotes_one(ids: list[Any]) -> None:
-    known = rows.KnownRows("id", (), b"0" * 32, b"")
+    known = rows.KnownRows("id", (), b"0" * 32, b"", 2)
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         rows.arranged([0.5, 0.5], ids, None, known)
     assert shown(str(caught.value)) == []
