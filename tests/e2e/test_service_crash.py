@@ -211,6 +211,7 @@ def test_the_service_killed_5_times_loses_no_charge_and_answers_nothing_twice(tm
 
 
 @pytest.mark.slow(seconds=100)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [2, 3])
 def test_the_service_killed_50_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path, seed: int) -> None:
     figures = kill_under_load(tmp_path, kills=50, seed=seed)

@@ -280,6 +280,7 @@ def random_case(generator: np.random.Generator, *, near: bool) -> tuple[Batch, f
 
 
 @pytest.mark.slow(seconds=60)
+@pytest.mark.timeout(1800)
 def test_forty_random_cases_against_the_mechanism() -> None:
     """Those within two standard errors of the level are not counted; half of all lie near where the answer turns."""
     generator, draws, right, counted, wrong = np.random.default_rng(14), 1500, 0, 0, []
