@@ -458,7 +458,7 @@ def test_asyncio_gets_the_same_answers_terms_and_refusals(own: Served) -> None:
                     await audits.ask(batch[:, 1:], "sp", 0.1)
             with pytest.raises(AuditRefused, match="used before for another request"):
                 await audits.ask(batch, "sp", 0.2, request_id="ids", ids=rows["id"])
-            with pytest.raises(ValueError, match="some are missing"):
+            with pytest.raises(ValueError, match="2,999 are given, and the service has 3,000"):
                 await audits.ask(batch[:, 1:], "sp", 0.1, ids=rows["id"][1:])
             assert await audits.terms() == terms
 
