@@ -22,7 +22,7 @@ from sim.planning.audit import LEVEL, PlanError, least_favourable, make, resolve
 from sim.planning.batch import Batch
 from sim.planning.counted import CountedGap, counted_noise
 from sim.planning.responded import RespondedGap
-from sim.planning.table import load
+from sim.planning.table import Columns, load
 from sim.planning.worst import Near, Worst, least_computed, probabilities
 from tests.planned import share_for, share_within, standard_error
 
@@ -241,18 +241,18 @@ def test_what_cannot_be_planned_is_named(text: str, asked: Batch, within: float,
         ("in every row", "sex,label\na,1\na,0\n"),
         ("no value 'c'", "sex,label\na,1\nb,0\n"),
         ("in every row", "sex,label\na,1\nb,1\n"),
-        ("more than two values; say which with --positive", "sex,label\na,1\nb,0\nb,2\n"),
+        ("say which value with --positive; its values are 0, 1, 2", "sex,label\na,1\nb,0\nb,2\n"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path, text: str, rows: str) -> None:
     (tmp_path / "t.csv").write_text(rows)
     with pytest.raises(DataError, match=text):
-        load(str(tmp_path / "t.csv"), "sex", "c" if "'c'" in text else None, "label", None)
+        load(Columns(str(tmp_path / "t.csv"), "sex", "label", "c" if "'c'" in text else None))
 
 
 @pytest.mark.check
 def test_the_answer_is_readable_and_says_what_is_missing() -> None:
-    table = load(LOANS, "group", None, "repaid", None)
+    table = load(Columns(LOANS, "group", "repaid"))
     for mechanism in ("counts", "laplace", "randomized-response"):
         plan = make(batch(mechanism, counts=table.counts, epsilon=0.5), 0.002, 5.0)
         lines = as_text(plan, table).splitlines()
