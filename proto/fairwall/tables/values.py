@@ -11,7 +11,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +94,23 @@ def is_missing(text: str) -> bool:
 def is_unknown(text: str) -> bool:
     """Tell whether a value says that the value is not known, as "Race Not Available" does, or stands for none."""
     return is_missing(text) or _NOT_KNOWN.fullmatch(re.sub(r"[\W_]+", " ", text.casefold()).strip()) is not None
+
+
+def favourable(classes: Sequence[Any], positive: object = None) -> int:
+    """Return which of two classes is the favourable one, 0 or 1; ValueError where that would be a guess."""
+    if len(classes) != 2:
+        raise ValueError(f"a classifier must be fitted to two classes to be audited, and has {len(classes)}")
+    named = [str(each) for each in classes]
+    if positive is None:
+        if all(isinstance(each, bool | np.bool_ | Real) and each == place for place, each in enumerate(classes)):
+            return 1
+        raise ValueError(
+            f"which class is favourable, {named[0]!r} or {named[1]!r}? Say positive={named[0]!r}, or the other"
+        )
+    found = [place for place, each in enumerate(named) if meaning(each) == meaning(str(positive))]
+    if len(found) != 1:
+        raise ValueError(f"positive must be one of the classes, {named[0]!r} or {named[1]!r}, not {str(positive)!r}")
+    return found[0]
 
 
 def several(values: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from fairwall.client.audit_client import AuditClient
 from fairwall.client.gaps import Answer
 from fairwall.laws.metric import find_metric
-from fairwall.tables.values import meaning
+from fairwall.tables.values import favourable
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -92,23 +91,6 @@ def size(answer: Answer) -> float:
 def largest(answer: Answer) -> float:
     """Return how large the first model's exact gap may be, by its interval that is guaranteed; NaN where none is."""
     return float(max(abs(answer.low[0]), abs(answer.high[0])))
-
-
-def favourable(classes: Sequence[Any], positive: object = None) -> int:
-    """Return which of two classes is the favourable one, 0 or 1; ValueError where that would be a guess."""
-    if len(classes) != 2:
-        raise ValueError(f"a classifier must be fitted to two classes to be audited, and has {len(classes)}")
-    named = [str(each) for each in classes]
-    if positive is None:
-        if all(isinstance(each, bool | np.bool_ | Real) and each == place for place, each in enumerate(classes)):
-            return 1
-        raise ValueError(
-            f"which class is favourable, {named[0]!r} or {named[1]!r}? Say positive={named[0]!r}, or the other"
-        )
-    found = [place for place, each in enumerate(named) if meaning(each) == meaning(str(positive))]
-    if len(found) != 1:
-        raise ValueError(f"positive must be one of the classes, {named[0]!r} or {named[1]!r}, not {str(positive)!r}")
-    return found[0]
 
 
 def _predictions(classifier: Any, X: Any, response: Response, positive: object) -> Any:
