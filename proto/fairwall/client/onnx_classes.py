@@ -3,75 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from fairwall.tables.values import favourable
 
-_GRAPH, _NODE, _ATTRIBUTE, _NAME, _INTS, _STRINGS = 7, 1, 5, 1, 8, 9
+_ATTRIBUTES, _NAME, _INTS, _STRINGS = (7, 1, 5), 1, 8, 9
+"""Where a model's graph has its nodes' attributes, and what is in one."""
 
 
 def check_classes(model: bytes, positive: object = None) -> None:
     """Make sure that a model's second score, which counts, is of the favourable class; ValueError if nobody says so."""
     try:
-        classes = _classes(memoryview(model))
-    except (IndexError, UnicodeDecodeError):  # no ONNX, which the service says
+        attributes = [list(_fields(each)) for each in _below(model, *_ATTRIBUTES)]
+        named = [of for of in attributes if any(n == _NAME and told.startswith(b"classlabels") for n, told in of)]
+        found = [told for n, told in named[-1] if n in (_INTS, _STRINGS)] if named else []
+        classes = [each.decode() if isinstance(each, bytes) else each - (each >> 63 << 64) for each in found]
+    except (AttributeError, DecodeError, TypeError, UnicodeDecodeError):  # no ONNX, which the service says
         return
     if len(classes) == 2 and favourable(classes, positive) != 1:
         raise ValueError(
-            f"a model's second score counts, which is of {classes[1]!r}: fit it to labels whose 1 is the favourable class"
+            f"a model's second score counts, and is of {classes[1]!r}: fit it so that it is of the other class"
         )
 
 
-def _classes(model: memoryview) -> list[str | int]:
-    """Return the labels of the model's last classifier; none where there is no classifier."""
-    found: list[str | int] = []
-    for attribute in _below(model, _GRAPH, _NODE, _ATTRIBUTE):
-        fields = list(_fields(attribute))
-        if any(
-            number == _NAME and bytes(of).startswith(b"classlabels") for number, of in fields if not isinstance(of, int)
-        ):
-            found = [bytes(of).decode() for number, of in fields if number == _STRINGS and not isinstance(of, int)]
-            for number, of in fields:
-                if number == _INTS:
-                    found += [of] if isinstance(of, int) else list(_varints(of))
-    return found
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Give each field's number, and its bytes or whole number; those of packed whole numbers below 128 apart."""
+    fields: Any = UnknownFieldSet(Empty.FromString(message))  # whose stubs leave out that it is a sequence
+    for field in fields:
+        packed = field.field_number == _INTS and isinstance(field.data, bytes)
+        yield from ((field.field_number, each) for each in (field.data if packed else (field.data,)))
 
 
-def _below(message: memoryview, *path: int) -> Iterator[memoryview]:
+def _below(message: bytes, *path: int) -> Iterator[bytes]:
     if not path:
         yield message
         return
-    for number, of in _fields(message):
-        if number == path[0] and not isinstance(of, int):
-            yield from _below(of, *path[1:])
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Give each field of a message: its number, and a whole number or its bytes."""
-    place = 0
-    while place < len(message):
-        key, place = _varint(message, place)
-        if key & 7 == 0:
-            value, place = _varint(message, place)
-            yield key >> 3, value
-            continue
-        size = {1: 8, 5: 4}.get(key & 7)
-        if size is None:
-            size, place = _varint(message, place)
-        yield key >> 3, message[place : place + size]
-        place += size
-
-
-def _varints(packed: memoryview) -> Iterator[int]:
-    place = 0
-    while place < len(packed):
-        value, place = _varint(packed, place)
-        yield value
-
-
-def _varint(message: memoryview, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[place]
-        value, shift, place = value | (byte & 127) << shift, shift + 7, place + 1
-        if byte < 128:
-            return (value - 2**64 if value >> 63 else value), place
+    for number, below in _fields(message):
+        if number == path[0]:
+            yield from _below(below, *path[1:])

@@ -259,7 +259,7 @@ def test_a2_a_model_that_is_handed_over_says_which_class_is_favourable() -> None
     check_classes(onnx(0, 1))
     with pytest.raises(ValueError, match="which class is favourable, 'approved' or 'denied'"):
         check_classes(onnx("approved", "denied"))
-    with pytest.raises(ValueError, match="second score counts, which is of 'denied'"):
+    with pytest.raises(ValueError, match="second score counts, and is of 'denied'"):
         check_classes(onnx("approved", "denied"), "approved")
     with pytest.raises(ValueError, match="which class is favourable, '1' or '2'"):
         check_classes(onnx(1, 2))
