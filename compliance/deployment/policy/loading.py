@@ -347,7 +347,9 @@ def _probable(
     likely = [table_columns.Column.of(name, column, table) for column in columns.values()]
     for column in likely:
         if not column.numeric:
-            raise PolicyError(f"{key}.columns: {column.where} has no numbers: it must have probabilities")
+            raise PolicyError(
+                f"{key}.columns: {column.where} has no numbers{column.commas}: it must have probabilities"
+            )
     numbers = np.stack([column.floats() for column in likely], 1)
     wrong = ~((numbers >= 0).all(axis=1) & (np.abs(numbers.sum(axis=1) - 1) <= _FROM_1))
     if wrong.any():
@@ -453,7 +455,9 @@ def load_features(policy: Policy) -> NDArray[np.float64] | None:
         columns = [table_columns.Column.of(str(source), name, table) for name in names]
     for column in columns:
         if not column.numeric:
-            raise PolicyError(f"sealed.features: {column.where} has no numbers: leave it out, or give it as numbers")
+            raise PolicyError(
+                f"sealed.features: {column.where} has no numbers{column.commas}: leave it out, or give it as numbers"
+            )
     return np.stack([column.floats() for column in columns], 1)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,6 +56,13 @@ class Column:
             )
         return numbers
 
+    @property
+    def commas(self) -> str:
+        """Say that text has numbers with decimal commas, and what to do; empty if it has none."""
+        first = next((value.as_py() for value in self.values if value.is_valid), None)
+        written = isinstance(first, str) and re.fullmatch(r"\s*-?[0-9.]*,[0-9]+\s*", first)
+        return ": it has decimal commas, write points" if written else ""
+
     def floats(self) -> NDArray[np.float64]:
         """Return the values of a numeric column, NaN for those that are not there."""
         import pyarrow as pa
@@ -98,6 +107,8 @@ def plain(where: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     texts = (types.is_string, types.is_large_string, types.is_date, types.is_time, types.is_timestamp, types.is_null)
     if types.is_binary(kind):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return values.cast(pa.string())
         raise DataError(
             f"{where} holds bytes that are no text in UTF-8, perhaps Latin-1 (Windows-1252): save it in UTF-8"
         )

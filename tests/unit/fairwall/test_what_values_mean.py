@@ -149,8 +149,8 @@ def of_polars(path: Path, rows: Rows) -> Path:
 
 
 FORMS: list[Callable[[Path, Rows], Path]] = [
-    *(as_csv, texts(pa.string()), texts(pa.large_string()), texts(pa.string_view()), texts(pa.string(), encoded=True)),
-    *(as_typed, of_pandas, of_pandas_before_3),
+    *(as_csv, texts(pa.string()), texts(pa.large_string()), texts(pa.string_view()), texts(pa.binary())),
+    *(texts(pa.string(), encoded=True), as_typed, of_pandas, of_pandas_before_3),
     *([of_polars] if importlib.util.find_spec("polars") else []),  # type: ignore[attr-defined]
 ]
 

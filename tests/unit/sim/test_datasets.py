@@ -257,6 +257,13 @@ def test_whose_group_is_missing_is_in_none(written: Write) -> None:
     assert load(written(rows), **BOTH).protected.tolist() == [1, 1, 0, 0, 0]
 
 
+def test_a_third_label_needs_the_others_named_or_stands_for_none(written: Write) -> None:
+    source = written([row | {"y": "late" if row["group"] == "c" else str(row["y"])} for row in ROWS])
+    assert "besides '1' several others; its values are 0, 1, late; say in negative" in refusal(source, **BOTH)
+    assert load(source, **BOTH, negative=("0", "late")).labels.tolist() == [1, 0, 1, 0, 0]
+    assert load(source, **OWN, disadvantaged="b", missing_values=("late",)).labels.tolist() == [1, 0, 1, 0]
+
+
 def test_dropped_columns_are_no_features(written: Write) -> None:
     assert columns_of(load(written(ROWS), **BOTH, drop=["colour"])) == ["x"]
 

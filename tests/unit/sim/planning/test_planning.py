@@ -250,6 +250,17 @@ def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path, text: str, rows:
         load(Columns(str(tmp_path / "t.csv"), "sex", "label", "c" if "'c'" in text else None))
 
 
+def test_a2_which_outcome_is_favourable_is_asked_and_others_are_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sex,label\na,approved\na,denied\nb,denied\nb,approved\nb,approved\nc,late\n")
+    asked = Columns(str(tmp_path / "t.csv"), "sex", "label", "a", disadvantaged=("b", "c"))
+    with pytest.raises(DataError, match=r"say which value with --positive; its values are approved, denied, late"):
+        load(asked)
+    with pytest.raises(DataError, match=r"several others; .*say in negative"):
+        load(replace(asked, positive="approved"))
+    table = load(replace(asked, positive="approved", negative=("denied", "late")))
+    assert (table.counts, table.groups) == (Counts(2, 1, 2, 1), ("not a", "a"))
+
+
 @pytest.mark.check
 def test_the_answer_is_readable_and_says_what_is_missing() -> None:
     table = load(Columns(LOANS, "group", "repaid"))
