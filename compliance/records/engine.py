@@ -359,22 +359,22 @@ class Engine:
         """Return everybody's id, and by how values are spelt their label and group."""
         table = _opened(backend, self.people)
         group, label = (
-            table[column].cast("string").isin(texts) for column, texts in zip(self._sided, spelt, strict=True)
+            table[column].cast("string").isin(texts)
+            for column, texts in zip((self.protected, self.label), spelt, strict=True)
         )
         return table.select(id=table[self.id], y=label, a=group)
-
-    @property
-    def _sided(self) -> tuple[str, str]:
-        return self.protected, self.label
 
     def _spelt(self, backend: Any) -> tuple[tuple[str, ...], ...]:
         """Find which texts of the engine's mean a 1; refuse what is on neither side, as of `Values.sides`."""
         table, found = _opened(backend, self.people), list[tuple[str, ...]]()
-        for column in (self.id, *self._sided):
+        for column in (self.id, self.protected, self.label):
             if column not in table.columns:
                 raise EngineError(no_column(column, table.columns))
-        sides = (several(self.advantaged), several(self.disadvantaged)), (several(self.positive), self.negative)
-        for column, (ones, zeros), words in zip(self._sided, sides, (GROUPS, OUTCOMES), strict=True):
+        sides = (
+            (self.protected, several(self.advantaged), several(self.disadvantaged), GROUPS),
+            (self.label, several(self.positive), several(self.negative), OUTCOMES),
+        )
+        for column, ones, zeros, words in sides:
             by = table.select(text=table[column].cast("string")).group_by("text").agg(n=lambda of: of.count())
             rows = _rows(backend, by.limit(_TEXTS_MAX + 1))
             if not rows:

@@ -259,16 +259,8 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
 def _select(data: DataSection, table: pa.Table, split: Split) -> People:
     """Tell who is in which group and has which label."""
     first, *also = split.advantaged
-    roles = Roles(
-        split.column,
-        first,
-        split.disadvantaged,
-        data.label,
-        data.positive,
-        also=tuple(also),
-        negative=data.negative,
-        missing_values=data.missing_values,
-    )
+    parts = (split.column, first, split.disadvantaged, data.label, data.positive, (), tuple(also))
+    roles = Roles(*parts, data.negative, data.missing_values)
     return select(str(data.source), table, roles, data.impute)
 
 

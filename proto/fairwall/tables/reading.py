@@ -26,20 +26,25 @@ ROWS_MAX = 10_000_000
 BYTES_MAX = 2**31
 
 _START = 1 << 16
-_FORMS = (
+_FORMS: tuple[tuple[bytes, str], ...] = (
     (b"PAR1", "Parquet; let its name end in .parquet"),
-    (b"\x1f\x8b", "compressed by gzip; let its name end in .csv.gz"),
+    (b"\x1f\x8b", "a file compressed by gzip; let its name end in .csv.gz"),
     (b"PK\x03\x04", "an Excel workbook, or a zip archive; save its table as CSV in UTF-8"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook; save its table as CSV in UTF-8"),
-    (b"\xff\xfe", "text in UTF-16; save it as CSV in UTF-8"),
-    (b"\xfe\xff", "text in UTF-16; save it as CSV in UTF-8"),
-    *((magic, "compressed; unpack it") for magic in (b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")),
-    *((magic, "no CSV; write it as CSV or Parquet") for magic in (b"ARROW1", b"ORC", b"SQLite format 3\0")),
+    *((magic, "text in UTF-16; save it as CSV in UTF-8") for magic in (b"\xff\xfe", b"\xfe\xff")),
+    *((magic, "a compressed file; unpack it") for magic in (b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")),
+    *(
+        (magic, "Arrow, ORC or SQLite; write it as CSV or Parquet")
+        for magic in (b"ARROW1", b"ORC", b"SQLite format 3\0")
+    ),
 )
 """How files of other kinds begin, what those are, and what to do with one."""
 
-_MARKUP = re.compile(rb"\s*<(?:!doctype|!--|html|head|body|table|\?xml)", re.IGNORECASE)
-_JSON = re.compile(rb"\s*[\[{]\s*[\"\[{\]}]")
+_TEXTS: tuple[tuple[bytes, str], ...] = (
+    (rb"(?s).?\0", "text in UTF-16, or no text; save it as CSV in UTF-8"),
+    (rb"(?i)\s*<(?:!doctype|!--|html|head|body|table|\?xml)", "a page of HTML, or XML; save its table as CSV"),
+    (rb"\s*[\[{]\s*[\"\[{\]}]", "JSON; save it as CSV"),
+)
 
 
 def header(path: Path, name: str) -> list[str]:
@@ -199,8 +204,11 @@ def _another_form(path: Path) -> str:
     if not start:
         return "is empty"
     if path.name.lower().endswith(PARQUET):
-        known = next((form for magic, form in _FORMS if start.startswith(magic)), "no Parquet; let text end in .csv")
-        return "" if start.startswith(b"PAR1") else f"it is {known}"
+        known = next(
+            (form for magic, form in _FORMS if start.startswith(magic)),
+            "text or something else, not Parquet; let text end in .csv",
+        )
+        return "" if start.startswith(b"PAR1") else f"it looks like {known}"
     if path.name.lower().endswith(".gz"):
         if not start.startswith(b"\x1f\x8b"):
             return "it is not compressed by gzip; let its name end in .csv"
@@ -209,15 +217,9 @@ def _another_form(path: Path) -> str:
             start = unpacked.read(_START)
         if not start:
             return "is empty"
-    for magic, form in _FORMS:
-        if start.startswith(magic):
-            return f"it is {form}"
-    if b"\0" in start[:2]:
-        return "it is text in UTF-16, or no text; save it as CSV in UTF-8"
-    if _MARKUP.match(start):
-        return "it looks like a page of HTML, or XML; save its table as CSV"
-    if _JSON.match(start):
-        return "it looks like JSON; save it as CSV"
+    looks = [form for magic, form in _FORMS if start.startswith(magic)]
+    if looks := looks or [form for pattern, form in _TEXTS if re.match(pattern, start)]:
+        return f"it looks like {looks[0]}"
     first, second, *_ = *re.sub(rb'"[^"]*"', b"", start).splitlines(), b"", b""
     for mark, what in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
         if mark in first and b"," not in first:

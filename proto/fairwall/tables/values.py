@@ -131,19 +131,9 @@ class Values:
     def of(
         cls, name: str, column: str, columns: pa.Table, named: Sequence[str] = (), missing: Sequence[str] = ()
     ) -> Values:
-        """Take a column of a table; what stands for no value is `MISSING`, unless it is one of the values named.
+        """Take a column of a table; a text that stands for no value is `MISSING`, unless it is one of those named.
 
-        Parameters
-        ----------
-        name : str
-            What an error calls the table.
-        missing : sequence of str
-            Further texts that stand for no value.
-
-        Raises
-        ------
-        DataError
-            If the column has neither text, numbers, booleans nor moments.
+        `name` is what an error calls the table, and `missing` are further such texts. DataError for another type.
         """
         import pyarrow as pa
 
@@ -206,18 +196,8 @@ class Values:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Tell which rows have a value of one side, and which one of the other; a row may have neither.
 
-        Parameters
-        ----------
-        ones, zeros : sequence of str
-            The values of each side. Without zeros the one value that is left is the other side.
-        words : tuple of str
-            What the sides are called.
-
-        Raises
-        ------
-        DataError
-            If a value is not there, is on both sides, or without zeros more than one value is left, or one that says
-            that the value is not known.
+        Without zeros the one value that is left is the other side, which `words` name. DataError if a value is not
+        there or on both sides, or without zeros several are left, or one that says that the value is not known.
         """
         one, named = self.having(*ones), " or ".join(map(repr, ones))
         others = tuple(value for value in replace(self, codes=self.codes[~one]).there)

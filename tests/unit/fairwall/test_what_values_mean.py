@@ -370,7 +370,7 @@ FILES = {
     "a blank in the header": ("t.csv", b"id, g,y\n1,a,1\n", "no column 'g'; .*' g' is spelt otherwise, white space"),
     "UTF-16": ("t.csv", PLAIN.decode().encode("utf-16"), "text in UTF-16; save it as CSV in UTF-8"),
     "Latin-1": ("t.csv", "g,y\n\u00e9,1\nb,0\n".encode("latin-1"), "may be in Latin-1"),
-    "gzip by another name": ("t.csv", gzip.compress(PLAIN), "compressed by gzip; let its name end in .csv.gz"),
+    "gzip by another name": ("t.csv", gzip.compress(PLAIN), "a file compressed by gzip; let its name end in .csv.gz"),
     "no gzip": ("t.csv.gz", PLAIN, "not compressed by gzip; let its name end in .csv"),
     "half of gzip": ("t.csv.gz", gzip.compress(PLAIN * 999)[:40], "or cut short"),
     "empty": ("t.csv", b"", "is empty"),
@@ -378,7 +378,7 @@ FILES = {
     "a page": ("t.csv", b"<!DOCTYPE html><html></html>", "a page of HTML"),
     "JSON": ("t.csv", json.dumps([{"g": "a", "y": 1}]).encode(), "looks like JSON"),
     "Parquet by another name": ("t.csv", b"PAR1....PAR1", "Parquet; let its name end in .parquet"),
-    "text called Parquet": ("t.parquet", PLAIN, "no Parquet; let text end in .csv"),
+    "text called Parquet": ("t.parquet", PLAIN, "not Parquet; let text end in .csv"),
 }
 
 

@@ -489,7 +489,7 @@ def test_a_column_of_another_type_is_refused_unless_dropped(as_parquet: Write) -
     [
         ("people.csv", "", "is empty"),
         ("people.csv.gz", "group,y\na,1\n", "it is not compressed by gzip; let its name end in .csv"),
-        ("people.parquet", "group,y\na,1\n", "it is no Parquet; let text end in .csv"),
+        ("people.parquet", "group,y\na,1\n", "it looks like text or something else, not Parquet; let text end in .csv"),
         ("people.csv", "group,y,x\n", "has no rows"),
         ("people.csv", "group,y,y\na,1,2\n", "column 'y' occurs more than once; give each a name of its own"),
         (
