@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from fairwall.tables.reading import read
 from fairwall.tables.roles import Roles
 from fairwall.tables.values import favourable, is_missing, is_unknown, meaning
 from fairwall.tools.classifiers import predictions_of
+from fairwall.tools.pytest_plugin import Audit
 
 ROLES = Roles("g", "a", None, "y", "1")
 
@@ -241,6 +243,29 @@ def test_a2_which_class_is_favourable_is_asked(classes: tuple[object, object]) -
 def test_a2_zero_and_one_need_no_word(classes: tuple[object, object]) -> None:
     assert predictions_of(Classifier(*classes), [0]).tolist() == [0]
     assert favourable(classes, classes[0]) == 0
+
+
+class Service:
+    """Keeps what was asked, in the place of an `AuditClient`."""
+
+    def terms(self) -> Any:
+        return SimpleNamespace(rows=None)
+
+    def ask(self, predictions: Any, *_: Any, **__: Any) -> None:
+        self.asked = list(predictions)
+
+    def count_by_group(self, predictions: Any, *_: Any, **__: Any) -> None:
+        self.asked = list(predictions)
+
+
+def test_a2_the_fixture_of_pytest_asks_too() -> None:
+    service: Any = Service()
+    denied = Classifier("approved", "denied")
+    for ask in ("ask", "by_group"):
+        with pytest.raises(ValueError, match="which class is favourable"):
+            getattr(Audit(service, None, 1.0), ask)("sp", denied, [0])
+        getattr(Audit(service, None, 1.0, positive="approved"), ask)("sp", denied, [0])
+        assert service.asked == [1.0]
 
 
 def part(number: int, content: bytes) -> bytes:
