@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationInfo
 
 from compliance.answers.exposure import limited
 from compliance.deployment.policy.law import Metric, Preset, PresetError
@@ -241,10 +241,10 @@ class DataSection(_Section):
     table: str | None = None
     protected: str | Annotated[dict[_Column, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
     advantaged: str | None = None
-    disadvantaged: Annotated[tuple[str, ...] | dict[str, tuple[str, ...]], PlainValidator(_sides)] = ()
+    disadvantaged: Annotated[tuple[str, ...] | dict[str, tuple[str, ...]], BeforeValidator(_sides)] = ()
     label: str
     positive: str
-    negative: Annotated[tuple[str, ...], PlainValidator(_values)] = ()
+    negative: Annotated[tuple[str, ...], BeforeValidator(_values)] = ()
     minimum_group: int = Field(strict=True, ge=1)
     id: str | None = None
     public: tuple[str, ...] = ()
