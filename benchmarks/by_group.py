@@ -35,6 +35,7 @@ from fairwall.laws.groups import PEOPLE_A_STRATUM, balanced, noise_rate
 from fairwall.rpc.arrays import from_message
 from fairwall.tables import columns
 from fairwall.tables.reading import read
+from fairwall.tables.values import Values
 from sim.datasets import SHIPPED
 
 EPSILONS = (0.3, 1.0, 3.0)
@@ -46,7 +47,7 @@ def adult() -> tuple[Grouped, NDArray[np.float64]]:
     """Read the table, by race and sex, and decide by its education and age."""
     names = ("race", "sex", "income", "education-num", "age")
     table = read(SHIPPED["adult"].path, "adult", names)
-    race, sex, income = (columns.Categories.of(columns.Column.of("adult", name, table)) for name in names[:3])
+    race, sex, income = (Values.of("adult", name, table) for name in names[:3])
     education, age = (columns.Column.of("adult", name, table).numbers() for name in names[3:])
     attributes = (Attribute("race", race.values), Attribute("sex", sex.values))
     people = Grouped(attributes, np.array([race.codes, sex.codes], np.uint8), income.having(">50K").astype(np.uint8))

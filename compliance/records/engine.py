@@ -33,6 +33,10 @@ from fairwall.laws.metric import Part, find_metric
 from fairwall.laws.values import sums_within
 from fairwall.rpc import work
 from fairwall.rpc.errors import Refusal
+from fairwall.tables.columns import no_column
+from fairwall.tables.errors import DataError
+from fairwall.tables.people import GROUPS, OUTCOMES
+from fairwall.tables.values import MOST_VALUES_LISTED, Values, several
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
 
@@ -46,6 +50,9 @@ _SAMPLE = 1024
 """So many ids are compared with those of other data sets."""
 
 LOG = logging.getLogger(__name__)
+
+_TEXTS_MAX = 1000
+"""So many values of a column are looked at."""
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -197,12 +204,15 @@ class People:
         A digest of their ids that no version of the engine changes.
     sample : tuple of str
         Some of the ids: which, only the ids themselves decide.
+    spelt : tuple of (tuple of str, tuple of str)
+        How the engine spells the values of the advantaged, and those of a positive label.
     """
 
     counts: Mapping[_Cell, int] = field(repr=False)
     quick: Mapping[_Cell, int] = field(repr=False)
     whose: Mapping[_Cell, tuple[int, int]] = field(repr=False)
     sample: tuple[str, ...] = field(repr=False)
+    spelt: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
 
     @property
     def number(self) -> int:
@@ -243,8 +253,10 @@ class Engine:
     people : Table
     id, protected, label : str
         Columns of that.
-    advantaged, disadvantaged, positive : str
-        Their values; without `disadvantaged` everybody else is that.
+    advantaged, disadvantaged, positive, negative : str, or tuple of str
+        Their values, as of `fairwall.tables.roles.Roles`.
+    missing : tuple of str
+        Texts that stand for no value, besides those that always do.
     """
 
     connect: Callable[[], AbstractContextManager[Any]] = field(repr=False)
@@ -253,8 +265,10 @@ class Engine:
     protected: str
     label: str
     advantaged: str
-    disadvantaged: str | None
+    disadvantaged: str | tuple[str, ...] | None
     positive: str
+    negative: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def columns(self, table: Table) -> tuple[str, ...]:
         """Return the names of a table's columns; EngineError if it cannot be read."""
@@ -268,25 +282,19 @@ class Engine:
         neither group.
         """
         with self.connect() as backend:
-            told, functions = self._everybody(backend).rename(i="id"), _Functions(backend.name)
+            spelt = self._spelt(backend)
+            told, functions = self._everybody(backend, spelt).rename(i="id"), _Functions(backend.name)
             lanes = functions.stable(told["i"].cast("string"))
             by = told.group_by("y", "a").agg(
                 n=told.count(),
                 quick=functions.total(functions.quick([told["i"]], 0)),
                 first=functions.total(lanes[0]),
                 second=functions.total(lanes[1]),
-                neither=told["neither"].cast("int32").sum(),
             )
             rows = _rows(backend, by)
             (ids,) = _rows(backend, told.aggregate(rows=told.count(), ids=told["i"].nunique()))
             texts = told.select(text=told["i"].cast("string"), at=lanes[0]).order_by("at", "text").limit(_SAMPLE)
             sample = tuple(row["text"] for row in _rows(backend, texts))
-        if not rows:
-            raise EngineError("has no rows: is it the table that you mean?")
-        if any(row["y"] is None or row["a"] is None for row in rows):
-            raise EngineError(f"a row has no value in {self.protected!r} or {self.label!r}: fill them in")
-        if any(row["neither"] for row in rows):
-            raise EngineError("some rows are in neither group: take them out, or leave data.disadvantaged out")
         if ids["rows"] != ids["ids"]:
             raise EngineError(f"column {self.id!r}: a row has no id, or that of another")
         cells = {(int(row["y"]), int(row["a"])): row for row in sorted(rows, key=lambda row: (row["y"], row["a"]))}
@@ -295,6 +303,7 @@ class Engine:
             {cell: int(row["quick"]) for cell, row in cells.items()},
             {cell: (int(row["first"]), int(row["second"])) for cell, row in cells.items()},
             sample,
+            spelt,
         )
 
     def sums(
@@ -317,7 +326,7 @@ class Engine:
             Who people were when the service started.
         """
         with work.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
-            scores, people = _opened(backend, table), self._everybody(backend)
+            scores, people = _opened(backend, table), self._everybody(backend, known.spelt)
             names = tuple(models) or tuple(name for name in scores.columns if name != id_column)
             kinds = {name: scores[name].type() for name in scores.columns}
             closed = {name.casefold() for name in (*hidden, self.protected, self.label)}
@@ -334,20 +343,47 @@ class Engine:
             rows = _rows(backend, _joined(backend, people, scores, id_column, names))
         return _checked(rows, len(names), known)
 
-    def _everybody(self, backend: Any) -> Any:
-        """Return everybody's id, label and group, and whether they are in neither group."""
-        import ibis
-
+    def _everybody(self, backend: Any, spelt: tuple[tuple[str, ...], ...]) -> Any:
+        """Return everybody's id, and by how values are spelt their label and group."""
         table = _opened(backend, self.people)
+        group, label = (
+            table[column].cast("string").isin(texts)
+            for column, texts in zip((self.protected, self.label), spelt, strict=True)
+        )
+        return table.select(id=table[self.id], y=label, a=group)
+
+    def _spelt(self, backend: Any) -> tuple[tuple[str, ...], ...]:
+        """Find which texts of the engine's mean a 1; refuse what is on neither side, as of `Values.sides`."""
+        table, found = _opened(backend, self.people), list[tuple[str, ...]]()
         for column in (self.id, self.protected, self.label):
             if column not in table.columns:
-                raise EngineError(f"no column {column!r}")
-        group, label = (table[column].cast("string") for column in (self.protected, self.label))
-        advantaged = group == self.advantaged
-        neither = ibis.literal(value=False)
-        if self.disadvantaged is not None:
-            neither = ~(advantaged | (group == self.disadvantaged))
-        return table.select(id=table[self.id], y=label == self.positive, a=advantaged, neither=neither)
+                raise EngineError(no_column(column, table.columns))
+        sides = (
+            (self.protected, several(self.advantaged), several(self.disadvantaged), GROUPS),
+            (self.label, several(self.positive), several(self.negative), OUTCOMES),
+        )
+        for column, ones, zeros, words in sides:
+            by = table.select(text=table[column].cast("string")).group_by("text").agg(n=lambda of: of.count())
+            rows = _rows(backend, by.limit(_TEXTS_MAX + 1))
+            if not rows:
+                raise EngineError("has no rows: is it the table that you mean?")
+            if len(rows) > _TEXTS_MAX:
+                raise EngineError(f"column {column!r} has more than {_TEXTS_MAX:,} values, not those of two sides")
+            # A row of each text, and some more of what is common: enough for `Values.known`.
+            codes = np.concatenate([np.full(min(row["n"], 2 * MOST_VALUES_LISTED), i) for i, row in enumerate(rows)])
+            values = Values.spelt(
+                f"column {column!r}", [row["text"] for row in rows], codes, (*ones, *zeros), self.missing
+            )
+            if values.missing().any():
+                raise EngineError(f"a row has no value in {self.protected!r} or {self.label!r}: fill them in")
+            try:
+                one, zero = values.sides(ones, zeros, words)
+            except DataError as error:
+                raise EngineError(str(error)) from None
+            if not (one | zero).all():
+                raise EngineError(f"some rows have a {column!r} that is neither {' nor '.join(words)}: take them out")
+            found.append(tuple(str(rows[code]["text"]) for code in np.unique(codes[one])))
+        return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,8 @@ def _opened(sealed: bytes) -> Traits:
 
 def _read(source: Path, hidden: Collection[str]) -> Iterator[tuple[str, pa.ChunkedArray]]:
     """Read the columns that may be looked at, some at a time."""
-    names = [name for name in header(source, str(source)) if name not in hidden]
+    there = header(source, str(source))
+    names = [name for name in there if name not in hidden and there.count(name) == 1]
     at_once = 1
     while names:
         table = read_table(source, str(source), names[:at_once], as_text=True)

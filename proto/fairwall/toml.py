@@ -48,6 +48,7 @@ def loads(text: str) -> dict[str, Any]:
     ------
     TomlError
     """
+    text = text.removeprefix("\ufeff")  # a byte order mark, which editors write
     if _LONG_KEY.search(text):
         raise TomlError(f"a key has more than {PARTS_MAX} parts")
     try:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compliance.deployment.policy.schema import Policies
-from fairwall.client.by_group import UNKNOWN
 from fairwall.laws.group_tables import UNDEFINED
+from fairwall.tables.values import is_unknown
 from sim.attestation import rates
 from sim.report.notation import MISSING, number, plural
 from sim.report.page import Section
@@ -229,7 +229,7 @@ def _not_compared(table: _Table) -> Iterator[tuple[_Told, float]]:
 
 
 def _why(table: _Table, row: _Told) -> str:
-    if UNKNOWN in row["group"]:
+    if any(map(is_unknown, row["group"])):
         return "unknown"
     least = table.request["leastShare"]
     return f"small: below {number(100 * least)}%" if least else "next to nobody"

@@ -54,9 +54,11 @@ def load(
     *,
     protected: str | None = None,
     advantaged: str | None = None,
-    disadvantaged: str | None = None,
+    disadvantaged: str | tuple[str, ...] | None = None,
     label: str | None = None,
     positive: str | None = None,
+    negative: str | tuple[str, ...] | None = None,
+    missing_values: tuple[str, ...] = (),
     drop: Sequence[str] = (),
     include_protected: bool = False,
 ) -> Rows:
@@ -64,7 +66,7 @@ def load(
 
     Text and boolean columns are categories, numbers are numbers. The protected column is no feature unless it is to be
     included, as the last one (1 for the advantaged); nor is any other that by itself tells the two groups apart. Values
-    compare as strings: 1, 1.0 and true are named "1", "1" and "true" (or "1").
+    match by what they mean (`fairwall.tables.values.meaning`): "1" is 1, 1.0 and true.
 
     Parameters
     ----------
@@ -73,21 +75,24 @@ def load(
         path of a CSV (also ``.csv.gz``) or Parquet file. A file of no known format has no defaults but for
         ``disadvantaged`` and ``drop``.
     advantaged, disadvantaged : str or None
-        The protected column's values for the two groups; other rows are left out. Without ``disadvantaged`` everyone
-        else is in that group whose value is not missing. The defaults' groups are a pair: they hold where
+        The protected column's values for the two groups; other rows are left out. ``disadvantaged`` may be several, and
+        must be given where the column has more than two values. The defaults' groups are a pair: they hold where
         ``advantaged`` is not given.
-    label, positive : str or None
-        The outcome column and its favourable value.
+    label, positive, negative : str or None
+        The outcome column, its favourable value and, where it has more than two, the others.
+    missing_values : tuple of str
+        Texts that stand for no value, besides those that always do.
 
     Raises
     ------
     DataError
         In one line, what is wrong with the file, a column or a value, and what would be right.
     """
-    asked = Asked(protected, advantaged, disadvantaged, label, positive, tuple(drop))
+    asked = Asked(protected, advantaged, disadvantaged, label, positive, tuple(drop), negative, missing_values)
     if source in SHIPPED:
-        shipped = SHIPPED[source]
-        return encode(source, read(shipped.path, source), shipped.roles(asked), include_protected=include_protected)
+        shipped, roles = SHIPPED[source], SHIPPED[source].roles(asked)
+        columns = read(shipped.path, source, as_text={roles.protected, roles.label})
+        return encode(source, columns, roles, include_protected=include_protected)
     name, _, where = source.partition(":")
     if name in FORMATS:
         if not where:
@@ -106,5 +111,6 @@ def load(
     check_roles(source, there, roles)
     # Dropped columns may be large, and are never kept.
     used = [column for column in there if column in (roles.protected, roles.label) or column not in roles.drop]
-    table = encode(source, read(path, source, used), replace(roles, drop=()), include_protected=include_protected)
+    columns = read(path, source, used, as_text={roles.protected, roles.label})
+    table = encode(source, columns, replace(roles, drop=()), include_protected=include_protected)
     return replace(table, name=path.name)

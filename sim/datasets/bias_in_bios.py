@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairwall.tables.values import OTHERS
 from sim.datasets.formats import Format, needed
 from sim.datasets.roles import Shipped
 
@@ -51,6 +52,7 @@ BIAS_IN_BIOS = Format(
         name="bias-in-bios",
         label="profession",
         positive="21",
+        negative=OTHERS,
         groups={"gender": ("0", "1")},
     ),
     _read,

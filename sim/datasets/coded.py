@@ -199,7 +199,8 @@ def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
     if roles is None:
         raise DataError(f"{source}: a table of your own has no defaults; say what its columns are")
     check_roles(source, there, roles)
-    columns = read(path, source, [column for column in there if column not in roles.drop])
+    kept = [column for column in there if column not in roles.drop]
+    columns = read(path, source, kept, as_text={roles.protected, roles.label})
     return replace(_ranked(source, columns, replace(roles, drop=())), name=path.name)
 
 

@@ -106,7 +106,7 @@ def _feature(name: str, column: Column, protected: NDArray[np.uint8]) -> _Featur
     if len(categories.values) > MOST_CATEGORIES:
         raise DataError(
             f"{column.where} has {len(categories.values):,} different values, "
-            f"more than the {MOST_CATEGORIES} that a category may have; put it in drop"
+            f"more than the {MOST_CATEGORIES} that a category may have; put it in drop{column.commas}"
         )
     return _Feature(tuple(f"{name}={value}" for value in categories.values), categories.codes, 1.0)
 

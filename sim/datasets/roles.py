@@ -16,10 +16,12 @@ class Asked:
 
     protected: str | None
     advantaged: str | None
-    disadvantaged: str | None
+    disadvantaged: str | tuple[str, ...] | None
     label: str | None
     positive: str | None
-    drop: tuple[str, ...]
+    drop: tuple[str, ...] = ()
+    negative: str | tuple[str, ...] | None = None
+    missing_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Shipped:
     ``groups`` are (advantaged, disadvantaged) by protected column, the first of which is the default. Columns in
     ``never`` are no features whatever is asked. ``derived`` columns were worked out from another one, by name: they add
     nothing to their origin, so they are no features, and where one is protected or the label its origin is none either.
+    ``negative`` is the label's other values where they are several.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Shipped:
     groups: Mapping[str, tuple[str, str]]
     never: tuple[str, ...] = ()
     derived: Mapping[str, str] = field(default_factory=dict)
+    negative: tuple[str, ...] | None = None
 
     @property
     def path(self) -> Path:
@@ -46,8 +50,8 @@ class Shipped:
     def roles(self, asked: Asked) -> Roles:
         """Fill in what the caller left open.
 
-        A default value belongs to its column, and the two groups are a pair: naming the advantaged value alone
-        makes everyone else disadvantaged.
+        A default value belongs to its column, and the two groups are a pair: who names the advantaged value names the
+        other one too, unless the column has no third.
         """
         protected = asked.protected or next(iter(self.groups))
         label = asked.label or self.label
@@ -64,6 +68,8 @@ class Shipped:
             label=label,
             positive=positive,
             drop=(*self.never, *self.derived, *origins, *asked.drop),
+            negative=self.negative if asked.negative is None and label == self.label else asked.negative,
+            missing_values=asked.missing_values,
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compliance.deployment import worth
 from compliance.deployment.ledger import check_folders, check_ledger
-from compliance.deployment.policy.loading import load_all
+from compliance.deployment.policy.loading import counted, load_all
 from compliance.deployment.policy.reading import read
 from compliance.deployment.serve import check_at_once, check_worth
 from fairwall.errors import UserError
@@ -42,6 +42,7 @@ def check(
         raise CheckError(str(error)) from None
     for each in data:
         yield each.policy.summary
+        yield from counted(each.policy)
         found = list(worth.worths(each.policy, each.first))
         yield from (line for _, line in worth.told(each.policy, each.first, found))
     check_worth(data, worthless=even_if_worthless, revealing=even_if_revealing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sim import datasets
 from sim.datasets import Rows
@@ -29,7 +29,7 @@ def loaded(data: TableSection) -> Rows:
 
 @functools.lru_cache(maxsize=8)
 def load(
-    source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...], include_protected: bool = False
+    source: str, drop: tuple[str, ...], roles: tuple[tuple[str, Any], ...], include_protected: bool = False
 ) -> Rows:
     """Load a table as `sim.datasets.load` does, once."""
     return datasets.load(source, drop=drop, include_protected=include_protected, **dict(roles))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from fairwall import toml
+from fairwall.tables.values import several
 from sim.planning.situation import Situation
 
 Command = tuple[str, ...]
@@ -23,14 +24,11 @@ _MODELS = 10
 
 def plan(seen: Situation, epsilon: float) -> Command:
     """Ask `fairwall plan audit` the same at another epsilon."""
-    options = {
-        "data": seen.columns.source,
-        **vars(seen.columns),
-        "epsilon": f"{epsilon:g}",
-        "within": f"{seen.within:g}",
-    }
+    asked = vars(seen.columns)
+    options = {"data": asked["source"], **asked, "epsilon": f"{epsilon:g}", "within": f"{seen.within:g}"}
     options.pop("source")
-    return ("fairwall", "plan", "audit", *(f"--{name}={value}" for name, value in options.items() if value is not None))
+    words = (f"--{name}={value}" for name, values in options.items() for value in several(values))
+    return ("fairwall", "plan", "audit", *words)
 
 
 def training_run(seen: Situation | None, epsilon: float, **training: str) -> Command:
@@ -47,7 +45,7 @@ def mechanism_run(seen: Situation | None, epsilon: float, mechanism: str) -> Com
     settings = [f"compliance.mechanism={mechanism}", f"compliance.epsilon={epsilon:g}"]
     settings += ["compliance.delta=1e-6"] if mechanism == "propose-test-release" else []
     settings += ["developer.strategy=best", f"developer.queries={_MODELS}"]
-    if seen is not None and seen.people >= _LEAST and _has_pair(seen):
+    if seen is not None and seen.people >= _LEAST:
         size = min(_TEST_MAX, seen.people // _PART)
         few = min(max(1, round(size * seen.sizes[0] / seen.people)), size - 1)
         settings += [*_table(seen), f"data.test_size={size}", f"data.n0={few}"]
@@ -59,25 +57,23 @@ def _run(scenario: str, settings: list[str]) -> Command:
 
 
 def _table(seen: Situation) -> Iterator[str]:
-    columns, (disadvantaged, advantaged) = seen.columns, seen.table.groups
+    roles = seen.table.roles
     values = {
-        "source": columns.source,
-        "protected": columns.protected,
-        "advantaged": advantaged,
-        "disadvantaged": disadvantaged if _has_pair(seen) else None,
-        "label": columns.target,
-        "positive": seen.table.outcome.removeprefix(f"{columns.target} "),
+        "source": seen.columns.source,
+        "protected": roles.protected,
+        "advantaged": roles.advantaged,
+        "disadvantaged": roles.disadvantaged,
+        "label": roles.label,
+        "positive": roles.positive,
+        "negative": roles.negative,
     }
     return (f"data.{key}={_spelled(value)}" for key, value in values.items() if value is not None)
 
 
-def _has_pair(seen: Situation) -> bool:
-    """Whether the disadvantaged have one value, and are not all others."""
-    return seen.table.groups[0] != f"not {seen.table.groups[1]}"
-
-
-def _spelled(value: str) -> str:
-    """Write a text as `--set` reads it: what would be a number, or another value of TOML, in quotes."""
+def _spelled(value: str | tuple[str, ...]) -> str:
+    """Write a text as `--set` reads it, or several: what would be a number, or another value of TOML, in quotes."""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
     try:
         toml.loads(f"value = {value}")
     except toml.TomlError:

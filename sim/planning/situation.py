@@ -9,20 +9,9 @@ from fairwall.laws.exposure import REVEAL_MAX
 from sim.planning.audit import Plan, make
 from sim.planning.batch import Batch
 from sim.planning.rate_error import of_noise, of_sampling
-from sim.planning.table import Table, load
+from sim.planning.table import Columns, Table, load
 
 _NORMAL_95 = 1.959964
-
-
-@dataclass(frozen=True)
-class Columns:
-    """A table, and its columns' roles and values as somebody named them; None where left to the table."""
-
-    source: str
-    protected: str
-    target: str
-    advantaged: str | None = None
-    positive: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +83,7 @@ class Situation:
 
 def look(columns: Columns, epsilon: float, within: float) -> Situation:
     """Read a table, and compute what it allows."""
-    table = load(columns.source, columns.protected, columns.advantaged, columns.target, columns.positive)
+    table = load(columns)
     return judge(columns, table, epsilon, within)
 
 

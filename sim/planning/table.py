@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from fairwall.errors import did_you_mean, nearest
 from fairwall.laws.sensitivity import Counts
-from fairwall.tables.columns import Categories, Column
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import check_roles, select
 from fairwall.tables.reading import header, read
 from fairwall.tables.roles import Roles
+from fairwall.tables.values import Values, is_unknown, meaning, several
 from sim import datasets
 from sim.datasets import SHIPPED, Rows
 from sim.datasets.roles import Asked
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table, and its columns' roles and values as somebody named them; None where left to the table."""
+
+    source: str
+    protected: str
+    target: str
+    advantaged: str | None = None
+    positive: str | None = None
+    disadvantaged: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,48 +54,44 @@ class Table:
     roles: Roles
 
 
-def load(source: str, protected: str, advantaged: str | None, target: str, positive: str | None) -> Table:
+def load(asked: Columns) -> Table:
     """Read a shipped table by its name, or a CSV or Parquet file by its path, and count.
 
-    ``advantaged`` and ``positive`` are the columns' values that count as 1. None is for a shipped table's own, or where
-    there are but two values, for the later one: which of two groups is called advantaged makes no difference to a plan.
-
     Raises DataError in one line on what is wrong with the file, a column or a value: a group that is absent, a target
-    that never varies, more than two values to choose from.
+    that never varies, a column of which nobody says what its values mean.
     """
+    source, protected, target = asked.source, asked.protected, asked.target
+    groups, others = asked.disadvantaged or None, asked.negative or None
+    parts = Asked(protected, asked.advantaged, groups, target, asked.positive, (), others)
     if source in SHIPPED:
-        path = SHIPPED[source].path
-        roles = SHIPPED[source].roles(Asked(protected, advantaged, None, target, positive, ()))
+        path, roles = SHIPPED[source].path, SHIPPED[source].roles(parts)
     else:
-        path, roles = Path(source), Roles(protected, advantaged, None, target, positive)
+        path, roles = Path(source), Roles(**vars(parts))
     if not path.suffix and not path.exists():
         hint = did_you_mean(nearest(source, SHIPPED))
         raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file{hint}")
     check_roles(source, header(path, source), roles)
-    columns = read(path, source, (roles.protected, roles.label))
-    groups, outcomes = (Categories.of(Column.of(source, name, columns)) for name in (roles.protected, roles.label))
-    roles = Roles(
-        protected,
-        roles.advantaged or _later(groups, "--advantaged"),
-        roles.disadvantaged,
-        target,
-        roles.positive or _later(outcomes, "--positive"),
+    columns = read(path, source, (protected, target), as_text=True)
+    found, outcomes = (Values.of(source, name, columns, roles.named(name)) for name in (protected, target))
+    roles = replace(
+        roles,
+        advantaged=roles.advantaged or _left_open(found, "--advantaged"),
+        positive=roles.positive or _left_open(outcomes, "--positive"),
+        drop=(),
     )
     people = select(source, columns, roles)
     (n00, n01), (n10, n11) = (
         [int(np.sum((people.labels == label) & (people.protected == a))) for a in (0, 1)] for label in (0, 1)
     )
-    others = [
-        value for value in groups.values if value != roles.advantaged and (groups.having(value) & people.kept).any()
-    ]
-    disadvantaged = others[0] if len(others) == 1 else f"not {roles.advantaged}"
+    few = several(roles.disadvantaged) or [each for each in found.there if each != meaning(str(roles.advantaged))]
+    called = few[0] if len(few) == 1 else f"not {roles.advantaged}"
     return Table(
         path.name,
         Counts(n00, n01, n10, n11),
-        (disadvantaged, str(roles.advantaged)),
+        (called, str(roles.advantaged)),
         f"{target} {roles.positive}",
         tuple(str(why) for why in people.left_out),
-        roles,
+        replace(roles, disadvantaged=few[0] if len(few) == 1 else tuple(few)),
     )
 
 
@@ -99,14 +108,20 @@ def load_rows(source: str, table: Table, drop: Sequence[str]) -> Rows:
         disadvantaged=roles.disadvantaged,
         label=roles.label,
         positive=roles.positive,
+        negative=roles.negative,
         drop=drop,
     )
 
 
-def _later(column: Categories, option: str) -> str:
-    values = [value for value in column.values if not column.having(value)[column.missing()].any()]
-    if len(values) == 2:
-        return values[1]
-    if len(values) == 1:
-        raise DataError(f"{column.where} is {values[0]!r} in every row; it must have two values")
-    raise DataError(f"{column.where} has more than two values; say which with {option}; {column.known()}")
+def _left_open(column: Values, option: str) -> str:
+    """Return the value of 1 where nobody needs to say it; DataError where that would be a guess.
+
+    Of two groups it is either: which of them is called advantaged makes no difference to a plan.
+    """
+    there = column.there
+    if len(there) == 1:
+        raise DataError(f"{column.where} is {there[0]!r} in every row; it must have two values")
+    of_two = option == "--advantaged" and len(there) == 2 and not any(map(is_unknown, there))
+    if of_two or there in (("0", "1"), ("false", "true")):
+        return there[1]
+    raise DataError(f"{column.where}: say which value with {option}; {column.known(4)}")

@@ -88,21 +88,27 @@ class ScenarioSection(Section):
     plugin_seconds: float | None = Field(default=None, gt=0, le=86_400)
 
 
+ROLES = ("protected", "advantaged", "disadvantaged", "label", "positive", "negative", "missing_values")
+"""The keys that say which columns of a table play which part, and what their values mean."""
+
+
 class TableSection(Section):
     """The table, and its columns' roles."""
 
     source: str = Field(min_length=1)
     protected: str | None = None
     advantaged: str | None = None
-    disadvantaged: str | None = None
+    disadvantaged: str | tuple[str, ...] | None = None
     label: str | None = None
     positive: str | None = None
+    negative: str | tuple[str, ...] | None = None
+    missing_values: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
 
     @property
-    def roles(self) -> dict[str, str | None]:
-        """Each role, and the column or value that has it where the file says so."""
-        return {role: getattr(self, role) for role in ("protected", "advantaged", "disadvantaged", "label", "positive")}
+    def roles(self) -> dict[str, Any]:
+        """Each role, and the column or values that have it where the file says so."""
+        return {role: getattr(self, role) for role in ROLES}
 
 
 class ComplianceSection(Section):

@@ -33,7 +33,9 @@ def test_it_says_what_answers_will_be_worth_and_leaves_nothing_behind(place: Pat
     before = files(place)
     done = fairwall("deploy", "check", "--policy", "policy.toml", cwd=place)
     assert (done.returncode, done.stderr) == (0, "")
-    summary, heading, columns, *metrics, revealed, proved, kept = done.stdout.splitlines()
+    summary, groups, labels, heading, columns, *metrics, revealed, proved, kept = done.stdout.splitlines()
+    assert groups == "loans.csv: column 'group': advantaged 'a' 2,089; disadvantaged 'b' 911"
+    assert re.fullmatch(r"loans.csv: column 'repaid': positive '1' [0-9,]+; negative '0' [0-9,]+", labels)
     assert summary.startswith("loans: metrics sp, eo; mechanism recommended; epsilon 4; developers alice")
     assert heading == "loans: 95% interval (median error) at epsilon 2"
     assert columns.split()[1:4] == ["metric", "one", "model"]

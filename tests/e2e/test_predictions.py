@@ -209,7 +209,7 @@ def test_what_is_no_table_is_said(audits: AuditClient, tmp_path: Path) -> None:
     twice = pa.table([[0.5], [0.5]], ["m1", "m1"])
     for asked, ids, why in (
         (tmp_path / "none.parquet", "person", "none.parquet: no such file"),
-        (broken, None, "broken.parquet: cannot be read; it is not well-formed Parquet"),
+        (broken, None, "broken.parquet: it looks like text or something else, not Parquet"),
         (tmp_path, None, "no such file"),
         (twice, None, "two columns of the predictions have one name"),
         (pa.table({"m1": pa.array([], pa.float64())}), None, "predictions have no rows"),

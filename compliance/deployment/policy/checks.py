@@ -35,6 +35,7 @@ from compliance.mechanisms.mechanism import candidates
 from compliance.records.groups import UNKNOWN
 from fairwall.errors import NotOneOf, did_you_mean, nearest
 from fairwall.laws.local import LocalPrivacyError
+from fairwall.tables.columns import names_of
 from fairwall.wire.limits import EPSILON_MIN
 
 FROM_SUMS = ("cube", "counts")
@@ -191,8 +192,10 @@ def _row_problems(data: DataSection) -> Iterator[str]:
             if data.advantaged is None
             else "data.advantaged: goes with one protected column: the advantaged values of several stand beside each"
         )
-    if data.disadvantaged is not None and not isinstance(data.protected, str):
-        yield "data.disadvantaged: goes with one protected column: by each of several all others are disadvantaged"
+    if data.disadvantaged and isinstance(data.protected, str) == isinstance(data.disadvantaged, dict):
+        yield "data.disadvantaged: must be values of one protected column, or of several columns a table by their names"
+    elif isinstance(data.disadvantaged, dict) and (unknown := data.disadvantaged.keys() - set(data.columns)):
+        yield f"data.disadvantaged: {names_of(sorted(unknown))} is not in data.protected"
     if data.id in (*data.columns, data.label):
         yield "data.id: must be a column of its own"
     if data.public and data.id is None:

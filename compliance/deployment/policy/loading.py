@@ -36,12 +36,13 @@ from compliance.records.same_people import Traits, traits_of
 from fairwall.laws.local import LOCAL_LAWS
 from fairwall.laws.probable import GOLDEN_MIN, rounded
 from fairwall.tables import columns as table_columns
-from fairwall.tables.columns import names_of
+from fairwall.tables.columns import MISSING, names_of
 from fairwall.tables.errors import DataError
-from fairwall.tables.people import missing, select
+from fairwall.tables.people import People, select
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
 from fairwall.tables.roles import Roles
+from fairwall.tables.values import Values, is_unknown, meaning, several
 from fairwall.wire.rows import RowsError
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ def by_reference(policy: Policy, hidden: set[str], policies: Policies) -> Data:
         split.advantaged[0],
         split.disadvantaged,
         data.positive,
+        data.negative,
+        data.missing_values,
     )
     key, opened = f"data.source: {_shown(data)}", {}
     LOG.info("%s: counting the people of %s", policy.data_name, _shown(data))
@@ -228,9 +231,12 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
     name = str(source)
     LOG.info("%s: reading %s", policy.data_name, name)
     read_at = _state(source)
-    table = read_table(source, name, (*data.columns, data.label))
-    parting = [read_table(source, name, (column,)) for column in data.groups]
-    likely = [read_table(source, name, (*each.columns.values(), each.golden)) for each in data.probabilities.values()]
+    table = read_table(source, name, (*data.columns, data.label), as_text=True)
+    parting = [read_table(source, name, (column,), as_text=True) for column in data.groups]
+    likely = [
+        read_table(source, name, (*each.columns.values(), each.golden), as_text={each.golden})
+        for each in data.probabilities.values()
+    ]
     named = None if data.id is None else read_table(source, name, (data.id, *data.public), as_text=True)
     if _state(source) != read_at:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
@@ -250,19 +256,33 @@ def _load(policy: Policy) -> tuple[dict[str, Records], Rows, Grouped | None]:
     return records, Rows(audited, ids), grouped
 
 
+def _select(data: DataSection, table: pa.Table, split: Split) -> People:
+    """Tell who is in which group and has which label."""
+    first, *also = split.advantaged
+    parts = (split.column, first, split.disadvantaged, data.label, data.positive, (), tuple(also))
+    roles = Roles(*parts, data.negative, data.missing_values)
+    return select(str(data.source), table, roles, data.impute)
+
+
 def _records(policy: Policy, table: pa.Table, split: Split) -> Records:
     """Take the two groups of those who are audited."""
-    data = policy.data
-    first, *also = split.advantaged
-    roles = Roles(split.column, first, split.disadvantaged, data.label, data.positive, also=tuple(also))
-    people = select(str(data.source), table, roles, data.impute)
+    people = _select(policy.data, table, split)
     if not people.kept.all():
         # Whoever predicts for every row but those left out is told something about each of them.
         raise PolicyError(
             "data.disadvantaged: some rows are in neither group; developers predict for every row, so take such rows "
-            "out of the file that both sides hold, or leave this key out to put them in this group"
+            "out of the file that both sides hold, or name their values here too"
         )
     return _sound(policy, people.labels, people.protected)
+
+
+def counted(policy: Policy) -> Iterator[str]:
+    """Say which values count as which group and label, and how many rows have each: for the operator's eyes alone."""
+    if (source := policy.data.file) is not None:
+        data = policy.data
+        table = read_table(source, str(source), (*data.columns, data.label), as_text=True)
+        audited = table_columns.chosen_rows(table, _audited(data, str(source), table))
+        yield from dict.fromkeys(line for split in data.splits for line in _select(data, audited, split).told)
 
 
 def _sound(policy: Policy, labels: NDArray[np.uint8], protected: NDArray[np.uint8]) -> Records:
@@ -297,14 +317,14 @@ def _grouped(
     # Whose value is missing is unknown where that is listed, whatever gaps take such people for.
     filled = [{} if UNKNOWN in each.values else data.impute for each in listed]
     codes = [
-        _group_codes(each, _filled(name, own, each.name, by))
+        _group_codes(each, _values(data, name, own, each.name, each.values, by))
         for each, own, by in zip(listed, tables, filled, strict=True)
     ]
     found = [
-        _probable(name, attribute, section, table)
+        _probable(data, name, attribute, section, table)
         for (attribute, section), table in zip(data.probabilities.items(), likely, strict=True)
     ]
-    labels = _filled(name, outcomes, data.label, data.impute)
+    labels = _values(data, name, outcomes, data.label, (data.positive, *data.negative), data.impute)
     of_label = np.where(labels.missing(), NO_LABEL, labels.having(data.positive)).astype(np.uint8)
     every = tuple(Attribute(*each) for each in data.attributes.items())
     codes += [known for known, _ in found]
@@ -312,14 +332,16 @@ def _grouped(
 
 
 def _probable(
-    name: str, attribute: str, section: ProbabilitiesSection, table: pa.Table
+    data: DataSection, name: str, attribute: str, section: ProbabilitiesSection, table: pa.Table
 ) -> tuple[NDArray[np.uint8], Probable]:
     """Take an attribute that is known by probabilities, and the values of those of whom it is known for sure."""
     key, columns = f"data.probabilities.{attribute}", section.columns
     likely = [table_columns.Column.of(name, column, table) for column in columns.values()]
     for column in likely:
         if not column.numeric:
-            raise PolicyError(f"{key}.columns: {column.where} has no numbers: it must have probabilities")
+            raise PolicyError(
+                f"{key}.columns: {column.where} has no numbers{column.commas}: it must have probabilities"
+            )
     numbers = np.stack([column.floats() for column in likely], 1)
     allowed = _from_1(numbers)
     wrong = ~((numbers >= 0).all(axis=1) & (np.abs(numbers.sum(axis=1) - 1) <= allowed))
@@ -328,16 +350,15 @@ def _probable(
             f"{key}.columns: {name}: row {int(wrong.argmax()) + 1} has no probabilities, at least 0, that sum up to 1 "
             f"within {allowed:.3g}, nor have {int(wrong.sum()) - 1:,} more of {len(wrong):,} rows"
         )
-    known = _filled(name, table, section.golden, {})
-    golden = ~known.missing()
-    if not set(known.values) <= {*columns, table_columns.MISSING}:
+    known = _values(data, name, table, section.golden, tuple(columns), {})
+    golden, places = ~known.missing(), {meaning(value): place for place, value in enumerate(columns)}
+    if not set(known.there) <= places.keys():
         raise PolicyError(f"{key}.golden: some rows have a value that is not among its columns' values: list every one")
     if not GOLDEN_MIN <= golden.sum() < len(golden):
         raise PolicyError(
             f"{key}.golden: the value is known of {int(golden.sum()):,} of {len(golden):,} people; it must be of at "
             f"least {GOLDEN_MIN}, drawn at random, and not of all, who are counted by data.groups"
         )
-    places = {value: place for place, value in enumerate(columns)}
     codes = np.array([places.get(value, 0) for value in known.values], np.uint8)[known.codes]
     return codes, Probable(attribute, rounded(numbers), golden)
 
@@ -349,9 +370,12 @@ def _from_1(numbers: NDArray[np.float64]) -> float:
     return max(_FROM_1, min(next(rounding, 0.0), 0.5)) + 1e-9
 
 
-def _filled(name: str, table: pa.Table, column: str, impute: Mapping[str, str]) -> table_columns.Categories:
+def _values(
+    data: DataSection, name: str, table: pa.Table, column: str, named: tuple[str, ...], impute: Mapping[str, str]
+) -> Values:
     """Take a column of a table, with what stands for no value if the policy says so."""
-    return table_columns.Categories.of(table_columns.Column.of(name, column, table)).filled(impute.get(column))
+    filler = impute.get(column)
+    return Values.of(name, column, table, (*named, *several(filler)), data.missing_values).filled(filler)
 
 
 def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
@@ -359,14 +383,18 @@ def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]
 
     Nobody is left out for want of a protected value: an answer about one person alone would tell it without noise.
     """
+    named = {data.label: (data.positive, *data.negative)}
+    named |= {split.column: (*split.advantaged, *split.disadvantaged) for split in data.splits}
     lacking = {
-        column: missing(name, table, column) for column in (data.label, *data.columns) if column not in data.impute
+        column: Values.of(name, column, table, values, data.missing_values).missing()
+        for column, values in named.items()
+        if column not in data.impute
     }
     counts = {column: int(rows.sum()) for column, rows in lacking.items() if rows.any()}
     dropped = counts.keys() & {data.label} if data.missing == "drop" else set()
     if counts.keys() - dropped:
-        told = ", ".join(f"{table_columns.names_of([column])} {count:,}" for column, count in counts.items())
-        by_label = f'; data.missing = "drop" leaves out rows without {table_columns.names_of([data.label])} alone'
+        told = ", ".join(f"{names_of([column])} {count:,}" for column, count in counts.items())
+        by_label = f'; data.missing = "drop" leaves out rows without {names_of([data.label])} alone'
         raise PolicyError(
             f"{'data.missing' if data.missing == 'drop' else 'data.source'}: {name}: missing values: {told} "
             f"of {table.num_rows:,} rows: fill them in, or say in data.impute what stands for them{by_label}"
@@ -393,17 +421,17 @@ def _state(source: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _group_codes(listed: Attribute, categories: table_columns.Categories) -> NDArray[np.uint8]:
-    numbers = {value: number for number, value in enumerate(listed.values)}
+def _group_codes(listed: Attribute, categories: Values) -> NDArray[np.uint8]:
+    numbers = {meaning(value): number for number, value in enumerate(listed.values)}
     codes = np.zeros(len(categories.values), np.uint8)
     for place in np.unique(categories.codes):
         value = categories.values[place]
-        stands = UNKNOWN if value == table_columns.MISSING else OTHER
+        stands = UNKNOWN if is_unknown(value) else OTHER
         number = numbers.get(value, numbers.get(stands))
         if number is None:
             raise PolicyError(
                 f"data.groups.{listed.name}: some rows have a value that is not listed, or none: list every value, or "
-                f'"{OTHER}" for those that are not listed and "{UNKNOWN}" for none'
+                f'"{OTHER}" for those that are not listed and "{UNKNOWN}" for none and for what says so'
             )
         codes[place] = number
     return np.asarray(codes[categories.codes])
@@ -427,7 +455,9 @@ def load_features(policy: Policy) -> NDArray[np.float64] | None:
         columns = [table_columns.Column.of(str(source), name, table) for name in names]
     for column in columns:
         if not column.numeric:
-            raise PolicyError(f"sealed.features: {column.where} has no numbers: leave it out, or give it as numbers")
+            raise PolicyError(
+                f"sealed.features: {column.where} has no numbers{column.commas}: leave it out, or give it as numbers"
+            )
     return np.stack([column.floats() for column in columns], 1)
 
 
@@ -445,16 +475,16 @@ def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]]
         If the file or a column is not there.
     """
     with _named("release.source"):
-        return _load_release(policy.release) if policy.release is not None else None
+        return None if policy.release is None else _load_release(policy.release, policy.data.missing_values)
 
 
-def _load_release(release: ReleaseSection) -> tuple[tuple[Column, ...], NDArray[np.uint8]]:
+def _load_release(release: ReleaseSection, missing: tuple[str, ...]) -> tuple[tuple[Column, ...], NDArray[np.uint8]]:
     name = str(release.source)
     places = {column: place for place, column in enumerate(header(release.source, name))}
-    table = read_table(release.source, name, tuple(release.columns))
+    table = read_table(release.source, name, tuple(release.columns), as_text=True)
     in_order = sorted(release.columns, key=places.__getitem__)
     if in_order != list(release.columns):
-        raise PolicyError(f"release.columns: must stand in the order of the file: {table_columns.names_of(in_order)}")
+        raise PolicyError(f"release.columns: must stand in the order of the file: {names_of(in_order)}")
     _warn_of_readers(release.source)
     columns = tuple(
         Column(places[column], len(values), share, column, values)
@@ -467,9 +497,7 @@ def _load_release(release: ReleaseSection) -> tuple[tuple[Column, ...], NDArray[
             f"release.source: a release of {table.num_rows:,} people takes {size >> 20:,} MiB, and the ledger keeps at "
             f"most {_RELEASE_BYTES_MAX >> 20}: release fewer people or smaller domains"
         )
-    return columns, np.stack(
-        [_codes(column, table_columns.Column.of(name, column.name, table)) for column in columns], 1
-    )
+    return columns, np.stack([_codes(column, name, table, missing) for column in columns], 1)
 
 
 def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | None]:
@@ -501,15 +529,15 @@ def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:
     return hmac.digest(key, b"released" + content, hashlib.sha256)
 
 
-def _codes(column: Column, found: table_columns.Column) -> NDArray[np.uint8]:
-    categories = table_columns.Categories.of(found)
-    codes = {value: code for code, value in enumerate(column.values)}
-    if not codes.keys() >= set(categories.values):
+def _codes(column: Column, name: str, table: pa.Table, missing: tuple[str, ...]) -> NDArray[np.uint8]:
+    found = Values.of(name, column.name, table, column.values, missing)
+    codes = {meaning(value): code for code, value in enumerate(column.values)}
+    if not codes.keys() >= set(found.values):
         raise PolicyError(
             f"release.columns.{column.name}: some rows have a value that is not listed, or none: list every value that "
-            f'the column may have ("{table_columns.MISSING}" for none), or take such rows out of the file'
+            f'the column may have ("{MISSING}" for none), or take such rows out of the file'
         )
-    return np.array([codes[value] for value in categories.values], np.uint8)[categories.codes]
+    return np.array([codes[value] for value in found.values], np.uint8)[found.codes]
 
 
 def _warn_of_readers(source: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationInfo
 
 from compliance.answers.exposure import limited
 from compliance.deployment.policy.law import Metric, Preset, PresetError
@@ -35,6 +35,7 @@ from fairwall.rpc.addresses import mistake
 from fairwall.rpc.identity import NAME
 from fairwall.rpc.quota import Quota
 from fairwall.tables.columns import names_of
+from fairwall.tables.values import meaning
 from fairwall.wire.limits import EPSILON_MIN
 
 DEVELOPERS_LISTED = 5
@@ -155,9 +156,23 @@ def _protocol(value: str) -> str:
 
 
 def _domain(values: tuple[str, ...]) -> tuple[str, ...]:
-    if not 2 <= len(set(values)) == len(values) <= 256:
+    if not 2 <= len(set(map(meaning, values))) == len(values) <= 256:
         raise ValueError("must be 2 to 256 different values")
     return values
+
+
+def _values(given: object) -> tuple[str, ...]:
+    """Read one value of a column, or several."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(each, str) for each in given):
+        raise ValueError("must be a value or a list of values, as text")
+    return tuple(given)
+
+
+def _sides(given: object) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
+    """Read the values of one column, or of several by their names."""
+    return {name: _values(each) for name, each in given.items()} if isinstance(given, dict) else _values(given)
 
 
 _Column = Annotated[str, Field(max_length=200)]
@@ -198,11 +213,11 @@ class DeploymentSection(_Section):
 
 @dataclass(frozen=True)
 class Split:
-    """A protected column, and its values for both groups; everybody else is disadvantaged where none is given."""
+    """A protected column, and its values for both groups; where none are given, the other one of two values."""
 
     column: str
     advantaged: tuple[str, ...]
-    disadvantaged: str | None
+    disadvantaged: tuple[str, ...]
 
 
 class ProbabilitiesSection(_Section):
@@ -225,13 +240,15 @@ class DataSection(_Section):
     table: str | None = None
     protected: str | Annotated[dict[_Column, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
     advantaged: str | None = None
-    disadvantaged: str | None = None
+    disadvantaged: Annotated[tuple[str, ...] | dict[str, tuple[str, ...]], BeforeValidator(_sides)] = ()
     label: str
     positive: str
+    negative: Annotated[tuple[str, ...], BeforeValidator(_values)] = ()
     minimum_group: int = Field(strict=True, ge=1)
     id: str | None = None
     public: tuple[str, ...] = ()
     missing: Literal["refuse", "drop"] = "refuse"
+    missing_values: tuple[str, ...] = ()
     impute: dict[str, str] = {}
     groups: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = {}
     probabilities: dict[str, ProbabilitiesSection] = Field(default={}, max_length=1)
@@ -242,8 +259,10 @@ class DataSection(_Section):
         """The protected columns, and who is advantaged by each."""
         if isinstance(self.protected, str):
             assert self.advantaged is not None, "which is checked"
+            assert isinstance(self.disadvantaged, tuple), "which is checked"
             return (Split(self.protected, (self.advantaged,), self.disadvantaged),)
-        return tuple(Split(column, values, None) for column, values in self.protected.items())
+        others = self.disadvantaged if isinstance(self.disadvantaged, dict) else {}
+        return tuple(Split(column, values, others.get(column, ())) for column, values in self.protected.items())
 
     @property
     def columns(self) -> tuple[str, ...]:

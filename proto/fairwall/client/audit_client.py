@@ -21,6 +21,7 @@ from fairwall.client import by_group, gaps, practice, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.kept import Kept, NotKept
+from fairwall.client.onnx_classes import check_classes
 from fairwall.client.practice import ByQuantile, BySegment
 from fairwall.client.predictions import Batch, in_order
 from fairwall.client.rehearsal import DATA, Service
@@ -442,6 +443,7 @@ class AuditClient:
         threshold: float | None = None,
         once: bool = False,
         by: str = "",
+        positive: object = None,
     ) -> Answer:
         """Hand models over, and ask for one metric of them about rows that you do not have.
 
@@ -453,6 +455,8 @@ class AuditClient:
             are put into [0, 1], NaN is 0, and for a metric that needs decisions one half and more is 1.
         metric, epsilon, request_id, threshold, once, by : as of `ask`.
             A request is about the files: the same id with another file is refused.
+        positive : object
+            The favourable class of models that were fitted to others than 0 and 1, which must be the second.
 
         Raises
         ------
@@ -471,6 +475,8 @@ class AuditClient:
         files = [_model(each) for each in (models if isinstance(models, list | tuple) else [models])]
         if not files:
             raise ValueError("models: there is none: give a path, bytes or a model of ONNX, or several by name")
+        for file in files:
+            check_classes(file, positive)
         if asked is None:
             header = gaps.sealed_header(self._data, "", metric, files, epsilon, threshold, by)
             question = sealed_digest(header, files).hex()

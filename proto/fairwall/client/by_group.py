@@ -42,6 +42,7 @@ from fairwall.laws.practice import (
 )
 from fairwall.laws.probable import ProbableTable, Proxied
 from fairwall.rpc import arrays, channel, chunks
+from fairwall.tables.values import is_unknown
 from fairwall.wire.audits import ID_DIGITS, by_group_digest
 
 if TYPE_CHECKING:
@@ -51,9 +52,6 @@ __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
 
 BY_GROUP_SECONDS = 600.0
-
-UNKNOWN = "unknown"
-"""The value of who has none: counted, and never compared."""
 
 MEASURES = {
     wire.Measure.Name(number).removeprefix("MEASURE_").lower(): number
@@ -353,7 +351,10 @@ class ByGroup:
             raise ValueError(f"this needs one of {', '.join(_OF_HITS)}, which were not asked for: name one in measures")
         joined, records = self.joined(over), list[dict[str, Any]]()
         fits = [
-            [all(mine in (UNKNOWN, its) for mine, its in zip(one, other, strict=True)) for other in joined.values]
+            [
+                all(is_unknown(mine) or mine == its for mine, its in zip(one, other, strict=True))
+                for other in joined.values
+            ]
             for one in joined.values
         ]
         may_be = np.array(fits) & joined.compared
@@ -382,7 +383,7 @@ class ByGroup:
         else:
             people = sizes(self._parts or list(dict.fromkeys(self._tables.values())), numbers, len(values))
             total = sum(part.counts[0].sum() for part in self._parts) or self._tables[0].counts.sum()
-        known = np.array([UNKNOWN not in value for value in values])
+        known = np.array([not any(map(is_unknown, value)) for value in values])
         return Joined(kept, values, numbers, people, known & (people[0] >= max(self.least_share * total, 1)))
 
     @cached_property
@@ -491,6 +492,8 @@ class Joined:
             values = (named,) if isinstance(named, str) else tuple(named)
             if values not in self.values:
                 raise ValueError(f"reference: no group has these values of {', '.join(self.over)}: {', '.join(values)}")
+            if any(map(is_unknown, values)):
+                raise ValueError(f"reference: {', '.join(values)} is not known: such people are counted, not compared")
             return self.values.index(values)
         chosen = np.where(self.compared & ~np.isnan(rates), rates, -np.inf)
         return int(chosen.argmax()) if np.isfinite(chosen).any() else None

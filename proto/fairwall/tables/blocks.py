@@ -44,7 +44,7 @@ def read(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int
 
 
 def read_text(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
-    """Read some columns as `read` does, but as text; what stands for no value is null all the same."""
+    """Read some columns as `read` does, but as text, as it is spelt."""
     import pyarrow as pa
 
     return _as_the_first_block(path, name, columns, kept, pa.string())
@@ -85,9 +85,10 @@ def _as_all_blocks(path: Path, name: str, columns: Sequence[str], kept: Callable
 @contextmanager
 def _stream(path: Path, name: str, columns: Sequence[str] = (), kind: pa.DataType | None = None) -> Iterator[Any]:
     """Open a file; without columns, for all of them; without a type, with those of the first block."""
+    import pyarrow as pa
     from pyarrow import csv
 
-    ragged: list[Any] = []
+    as_text, ragged = kind == pa.string(), list[Any]()
 
     def refuse(row: Any) -> str:
         ragged.append(row)
@@ -100,7 +101,8 @@ def _stream(path: Path, name: str, columns: Sequence[str] = (), kind: pa.DataTyp
             read_options=csv.ReadOptions(use_threads=False),
             parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
             convert_options=csv.ConvertOptions(
-                strings_can_be_null=True,
+                # As text, what stands for no value is left as it is spelt.
+                strings_can_be_null=not as_text,
                 include_columns=list(columns),
                 column_types={} if kind is None else dict.fromkeys(columns, kind),
             ),

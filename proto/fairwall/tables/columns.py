@@ -1,10 +1,12 @@
-"""A column as values of a kind that can be worked with, and as categories spelt as a caller would."""
+"""A column as values of a kind that can be worked with, and as categories; `values` says what values mean."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
 MISSING = "?"
 MOST_COLUMNS_LISTED = 40
-MOST_VALUES_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -35,24 +36,14 @@ class Column:
         from pyarrow import types
 
         where = f"{name}: column {column!r}"
-        values = columns.column(column)
+        values = plain(where, columns.column(column))
         kind = values.type
-        try:
-            if types.is_dictionary(kind):
-                kind = kind.value_type
-                values = values.cast(kind)
-            if types.is_integer(kind) or types.is_floating(kind):
-                return cls(where, values, numeric=True)
-            if types.is_decimal(kind):
-                return cls(where, values.cast(pa.float64()), numeric=True)
-            if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
-                return cls(where, values, numeric=False)
-            texts = (types.is_string_view, types.is_date, types.is_time, types.is_timestamp, types.is_null)
-            if any(is_text(kind) for is_text in texts):
-                return cls(where, values.cast(pa.string()), numeric=False)
-        except pa.ArrowException:
-            pass
-        raise DataError(f"{where} holds neither UTF-8 text nor numbers but {kind}; put it in drop")
+        if types.is_decimal(kind):
+            values = values.cast(pa.float64())
+        if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+            return cls(where, values, numeric=True)
+        texts = (types.is_boolean, types.is_string, types.is_large_string)
+        return cls(where, values if any(is_it(kind) for is_it in texts) else values.cast(pa.string()), numeric=False)
 
     def numbers(self) -> NDArray[np.float64]:
         """Return the values of a numeric feature, which must all be there."""
@@ -65,6 +56,13 @@ class Column:
             )
         return numbers
 
+    @property
+    def commas(self) -> str:
+        """Say that text has numbers with decimal commas, and what to do; empty if it has none."""
+        first = next((value.as_py() for value in self.values if value.is_valid), None)
+        written = isinstance(first, str) and re.fullmatch(r"\s*-?[0-9.]*,[0-9]+\s*", first)
+        return ": it has decimal commas, write points" if written else ""
+
     def floats(self) -> NDArray[np.float64]:
         """Return the values of a numeric column, NaN for those that are not there."""
         import pyarrow as pa
@@ -75,12 +73,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Categories:
-    """A column as its sorted distinct values, spelt as a caller would, and for every row which of them it has."""
+    """A feature as its sorted distinct values, and for every row which of them it has."""
 
-    where: str
     values: tuple[str, ...]
     codes: NDArray[np.intp]
-    types: frozenset[type]
 
     @classmethod
     def of(cls, column: Column) -> Categories:
@@ -91,39 +87,34 @@ class Categories:
         values = tuple(sorted(set(spelt)))
         rank = {value: code for code, value in enumerate(values)}
         codes = np.array([rank[value] for value in spelt], dtype=np.intp)
-        types = frozenset(type(value) for value in distinct if value is not None)
-        return cls(column.where, values, codes[by_dlpack(encoded.indices)], types)
+        return cls(values, codes[by_dlpack(encoded.indices)])
 
-    def having(self, value: str) -> NDArray[np.bool_]:
-        """Tell which rows have a value, and refuse one that no row has."""
-        sought = value
-        if self.types == {bool}:
-            sought = {"1": "true", "0": "false"}.get(value, value.lower())
-        elif not self.types & {str, bool}:
-            try:
-                sought = _spelt(float(value))
-            except ValueError:
-                sought = value
-        if sought not in self.values:
-            raise DataError(f"{self.where} has no value {value!r}; {self.known()}")
-        return np.asarray(self.codes == self.values.index(sought))
 
-    def missing(self) -> NDArray[np.bool_]:
-        """Tell which rows have no value."""
-        return self.having(MISSING) if MISSING in self.values else np.zeros(len(self.codes), dtype=np.bool_)
+def plain(where: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take a column's own values out of a dictionary or a view; DataError, which says where, for what has no text."""
+    import pyarrow as pa
+    from pyarrow import types
 
-    def filled(self, value: str | None) -> Categories:
-        """Put a value that occurs where there is none; nothing where it is None."""
-        if value is None:
-            return self
-        code = int(self.codes[self.having(value)][0])
-        return replace(self, codes=np.where(self.missing(), code, self.codes))
-
-    def known(self) -> str:
-        """List the values where they are categories, and only count them where they may be what the rows are about."""
-        if len(self.values) > min(MOST_VALUES_LISTED, len(self.codes) // 2):
-            return f"it has {len(self.values):,} different values in {len(self.codes):,} rows"
-        return f"its values are {_listed(self.values)}"
+    if types.is_dictionary(values.type):
+        chunks = [plain(where, pa.chunked_array([each.dictionary])).combine_chunks() for each in values.chunks]
+        taken = [one.take(each.indices) for one, each in zip(chunks, values.chunks, strict=True)]
+        return pa.chunked_array(taken) if taken else pa.chunked_array([], pa.string())
+    kind = values.type
+    if types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    if types.is_float16(kind):
+        return values.cast(pa.float32())
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    texts = (types.is_string, types.is_large_string, types.is_date, types.is_time, types.is_timestamp, types.is_null)
+    if types.is_binary(kind):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return values.cast(pa.string())
+        raise DataError(
+            f"{where} holds bytes that are no text in UTF-8, perhaps Latin-1 (Windows-1252): save it in UTF-8"
+        )
+    if not any(is_it(kind) for is_it in (*numbers, *texts)):
+        raise DataError(f"{where} holds neither UTF-8 text nor numbers but {kind}; write it as text, or leave it out")
+    return values
 
 
 def by_dlpack(values: pa.Array) -> NDArray[Any]:
@@ -154,9 +145,16 @@ def _spelt(value: str | bool | int | float) -> str:
 def names_of(names: Sequence[str], most: int = MOST_COLUMNS_LISTED) -> str:
     """List columns, or other names, on one line: the first of them where there are many."""
     beyond = len(names) - most
-    return _listed(names[:most]) + (f" and {beyond} more" if beyond > 0 else "")
+    return listed(names[:most]) + (f" and {beyond} more" if beyond > 0 else "")
 
 
-def _listed(words: Sequence[str]) -> str:
+def no_column(column: str, columns: Sequence[str]) -> str:
+    """Say that a table has no column of a name, and which it has."""
+    near = [each for each in columns if each.strip().casefold() == column.strip().casefold()]
+    hint = f"; {near[0]!r} is spelt otherwise, white space and capitals count" if near else ""
+    return f"no column {column!r}; its columns are {names_of(columns)}{hint}"
+
+
+def listed(words: Sequence[str]) -> str:
     """Join words on one line, whatever they contain."""
     return ", ".join(word if word.isprintable() else repr(word) for word in words)

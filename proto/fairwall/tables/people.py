@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.tables.columns import Categories, Column, names_of
+from fairwall.tables.columns import no_column
 from fairwall.tables.errors import DataError
 from fairwall.tables.roles import Roles
+from fairwall.tables.values import OTHERS, Values, several
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+GROUPS, OUTCOMES = ("advantaged", "disadvantaged"), ("positive", "negative")
+"""What the two sides of the protected column, and of the label, are called wherever their values are named."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +45,24 @@ class People:
         (rows,): which rows of the file they are; the others are `left_out`, by reason.
     labels, protected : ndarray of uint8
         (people,): 1 is the favourable outcome, and the advantaged group.
+    told : tuple of str
+        Of the protected column and the label, which values are on which side, and how many rows have each. Secret.
     """
 
     kept: NDArray[np.bool_]
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
     left_out: tuple[LeftOut, ...] = ()
+    told: tuple[str, ...] = field(default=(), repr=False)
 
 
 def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
     """Make sure that a table has the columns that its roles name; DataError if not."""
     for column in (roles.protected, roles.label, *roles.drop):
         if column not in columns:
-            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(columns)}")
+            raise DataError(f"{name}: {no_column(column, columns)}")
     if roles.protected == roles.label:
         raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
-
-
-def missing(name: str, columns: pa.Table, column: str) -> NDArray[np.bool_]:
-    """Tell which rows have no value in a column, shape (rows,)."""
-    return Categories.of(Column.of(name, column, columns)).missing()
 
 
 def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str] | None = None) -> People:
@@ -79,53 +82,46 @@ def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str
     """
     check_roles(name, columns.column_names, roles)
     groups, outcomes = (
-        Categories.of(Column.of(name, column, columns)).filled((imputed or {}).get(column))
+        Values.of(
+            name, column, columns, (*roles.named(column), *several((imputed or {}).get(column))), roles.missing_values
+        ).filled((imputed or {}).get(column))
         for column in (roles.protected, roles.label)
     )
-    advantaged, kept = _groups(groups, roles)
-    labels = _labels(outcomes, roles, kept)
-    return People(kept, labels, advantaged[kept].astype(np.uint8), tuple(_left_out(groups, kept, roles)))
-
-
-def _left_out(groups: Categories, kept: NDArray[np.bool_], roles: Roles) -> Iterator[LeftOut]:
-    """Say how many rows are in neither group, for want of a value and for another one."""
-    missing = groups.missing() & ~kept
-    for rows, why in (
-        (missing, f"{roles.protected} is missing"),
-        (~kept & ~missing, f"{roles.protected} is neither {roles.advantaged} nor {roles.disadvantaged}"),
-    ):
-        if rows.any():
-            yield LeftOut(int(rows.sum()), len(kept), why)
-
-
-def _groups(people: Categories, roles: Roles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell which rows are advantaged, and which are in either group."""
     if roles.advantaged is None:
-        raise DataError(f"{people.where} needs an advantaged value; {people.known()}")
-    values = (roles.advantaged, *roles.also)
-    advantaged: NDArray[np.bool_] = np.logical_or.reduce([people.having(value) for value in values])
-    named = " or ".join(map(repr, values))
-    if roles.disadvantaged is None:
-        disadvantaged = ~(advantaged | people.missing())
-    else:
-        disadvantaged = people.having(roles.disadvantaged)
-    if (advantaged & disadvantaged).any():
-        raise DataError(f"{people.where} cannot have {named} both advantaged and disadvantaged")
-    if not disadvantaged.any():
-        raise DataError(f"{people.where} has no value but {named}; the disadvantaged group is empty")
-    return advantaged, advantaged | disadvantaged
-
-
-def _labels(outcomes: Categories, roles: Roles, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        raise DataError(f"{groups.where} needs an advantaged value; {groups.known()}")
     if roles.positive is None:
         raise DataError(f"{outcomes.where} needs a positive value; {outcomes.known()}")
-    labels = outcomes.having(roles.positive)[kept].astype(np.uint8)
+    advantaged, disadvantaged = groups.sides((roles.advantaged, *roles.also), several(roles.disadvantaged), GROUPS)
+    kept = advantaged | disadvantaged
+    positive, negative = outcomes.sides((roles.positive,), several(roles.negative), OUTCOMES)
+    labels = _labels(outcomes, positive[kept], negative[kept], kept, roles)
+    told = (groups.counted(advantaged, disadvantaged, GROUPS), outcomes.counted(positive, negative, OUTCOMES))
+    left_out = tuple(_left_out(groups, kept, roles))
+    return People(kept, labels, advantaged[kept].astype(np.uint8), left_out, told)
+
+
+def _left_out(groups: Values, kept: NDArray[np.bool_], roles: Roles) -> Iterator[LeftOut]:
+    """Say how many rows are in neither group, for want of a value and for another one."""
+    missing, named = groups.missing() & ~kept, several(roles.disadvantaged)
+    neither = "not known" if named == OTHERS else f"neither {roles.advantaged} nor {' or '.join(named)}"
+    for rows, why in ((missing, "missing"), (~kept & ~missing, neither)):
+        if rows.any():
+            yield LeftOut(int(rows.sum()), len(kept), f"{roles.protected} is {why}")
+
+
+def _labels(
+    outcomes: Values, positive: NDArray[np.bool_], negative: NDArray[np.bool_], kept: NDArray[np.bool_], roles: Roles
+) -> NDArray[np.uint8]:
+    """Return the labels of those who are kept, each of whom must have one of both."""
     unknown = int(outcomes.missing()[kept].sum())
     if unknown:
         raise DataError(f"{outcomes.where} has no value in {unknown:,} rows; every row needs a label")
-    if labels.min() == labels.max():
-        which = "every" if labels[0] else "no"
+    if not (positive | negative).all():
+        sides = f"neither {roles.positive} nor {' or '.join(several(roles.negative))}"
+        raise DataError(f"{outcomes.where} is {sides} in some rows; {outcomes.known()}; take such rows out of the file")
+    if positive.all() or not positive.any():
+        which = "every" if positive.all() else "no"
         raise DataError(
             f"{outcomes.where} is {roles.positive!r} in {which} row of the two groups; a label needs both outcomes"
         )
-    return labels
+    return positive.astype(np.uint8)

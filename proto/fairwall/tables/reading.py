@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from fairwall.tables import blocks
-from fairwall.tables.columns import names_of
+from fairwall.tables.columns import no_column, plain
 from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,21 +25,37 @@ PARQUET = (".parquet", ".pq")
 ROWS_MAX = 10_000_000
 BYTES_MAX = 2**31
 
+_START = 1 << 16
+_FORMS: tuple[tuple[bytes, str], ...] = (
+    (b"PAR1", "Parquet; let its name end in .parquet"),
+    (b"\x1f\x8b", "a file compressed by gzip; let its name end in .csv.gz"),
+    (b"PK\x03\x04", "an Excel workbook, or a zip archive; save its table as CSV in UTF-8"),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook; save its table as CSV in UTF-8"),
+    *((magic, "text in UTF-16; save it as CSV in UTF-8") for magic in (b"\xff\xfe", b"\xfe\xff")),
+    *((magic, "a compressed file; unpack it") for magic in (b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")),
+    *(
+        (magic, "Arrow, ORC or SQLite; write it as CSV or Parquet")
+        for magic in (b"ARROW1", b"ORC", b"SQLite format 3\0")
+    ),
+)
+"""How files of other kinds begin, what those are, and what to do with one."""
+
+_TEXTS: tuple[tuple[bytes, str], ...] = (
+    (rb"(?s).?\0", "text in UTF-16, or no text; save it as CSV in UTF-8"),
+    (rb"(?i)\s*<(?:!doctype|!--|html|head|body|table|\?xml)", "a page of HTML, or XML; save its table as CSV"),
+    (rb"\s*[\[{]\s*[\"\[{\]}]", "JSON; save it as CSV"),
+)
+
 
 def header(path: Path, name: str) -> list[str]:
-    """Read the names of a file's columns; ``name`` is what an error calls the file.
-
-    DataError if it is no table, or a name occurs twice.
-    """
+    """Read the names of a file's columns; ``name`` is what an error calls the file. DataError if it is no table."""
     with _readable(path, name):
-        columns = blocks.header(path, name) if _is_csv(path) else _parquet_header(path)
-    twice = [column for column, count in Counter(columns).items() if count > 1]
-    if twice:
-        raise DataError(f"{name}: column {twice[0]!r} occurs more than once; columns need names of their own")
-    return columns
+        return blocks.header(path, name) if _is_csv(path) else _parquet_header(path)
 
 
-def read(path: Path, name: str, columns: Sequence[str] | None = None, *, as_text: bool = False) -> pa.Table:
+def read(
+    path: Path, name: str, columns: Sequence[str] | None = None, *, as_text: bool | Collection[str] = False
+) -> pa.Table:
     """Read a CSV or Parquet file; memory grows with the columns that are kept, not with the file.
 
     pyarrow is imported here and not above: it takes longer than everything else a command line does at its start.
@@ -47,20 +66,29 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None, *, as_text
         Where the file is, and what an error calls it.
     columns : sequence of str or None
         Which columns to keep, by default all of them.
-    as_text : bool
-        Leave the fields of a CSV file as they are spelt, rather than find each column's type.
+    as_text : bool, or collection of str
+        Leave the fields of a CSV file, or of some of its columns, as they are spelt, rather than find each column's
+        type.
 
     Raises
     ------
     DataError
-        If the file is no table or has no such column, for the first row that is not as the header, and as soon as the
-        table grows too large.
+        If the file is no table, has no such column or has it twice, for the first row that is not as the header, and as
+        soon as the table grows too large.
     """
     there = header(path, name)
-    for column in columns or ():
-        if column not in there:
-            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(there)}")
     wanted = there if columns is None else list(dict.fromkeys(columns))
+    for column in wanted:
+        if column not in there:
+            raise DataError(f"{name}: {no_column(column, there)}")
+        if there.count(column) > 1:
+            raise DataError(f"{name}: column {column!r} occurs more than once; give each a name of its own")
+    import pyarrow as pa
+
+    if not isinstance(as_text, bool):
+        parts = {spelt: [each for each in wanted if (each in as_text) == spelt] for spelt in (False, True)}
+        tables = {spelt: read(path, name, part, as_text=spelt) for spelt, part in parts.items() if part}
+        return pa.table({each: tables[each in as_text][each] for each in wanted})
 
     def kept(rows: int, size: int) -> None:
         if rows > ROWS_MAX:
@@ -71,6 +99,9 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None, *, as_text
     with _readable(path, name):
         if not _is_csv(path):
             table = _parquet(path, wanted, kept)
+            for place, column in enumerate(wanted):
+                if pa.types.is_dictionary(table.schema.field(place).type):
+                    table = table.set_column(place, column, plain(f"{name}: column {column!r}", table.column(place)))
         else:
             table = (blocks.read_text if as_text else blocks.read)(path, name, wanted, kept)
     if not table.num_rows:
@@ -153,12 +184,48 @@ def _readable(path: Path, name: str) -> Iterator[None]:
     if not path.name.lower().endswith(CSV + PARQUET):
         raise DataError(f"{name}: neither CSV nor Parquet; its name must end in {', '.join(CSV + PARQUET)}")
     try:
+        if form := _another_form(path):
+            raise DataError(f"{name}: {form}")
         yield
-    except (pa.ArrowException, OSError, UnicodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
         # The library's own words may quote a row, and rows are about people.
-        form = "CSV in UTF-8" if _is_csv(path) else "Parquet"
-        reason = getattr(error, "strerror", None) or f"it is not well-formed {form}"
+        reason = getattr(error, "strerror", None) or (
+            "it is not well-formed CSV in UTF-8; it may be in Latin-1 (Windows-1252), or cut short; save it in UTF-8"
+            if _is_csv(path)
+            else "it is not well-formed Parquet; perhaps it is cut short"
+        )
         raise DataError(f"{name}: cannot be read; {reason}") from None
+
+
+def _another_form(path: Path) -> str:
+    """Say what a file looks like that is not what its name says, and what to do; nothing of one that may be that."""
+    with path.open("rb") as file:
+        start = file.read(_START)
+    if not start:
+        return "is empty"
+    if path.name.lower().endswith(PARQUET):
+        known = next(
+            (form for magic, form in _FORMS if start.startswith(magic)),
+            "text or something else, not Parquet; let text end in .csv",
+        )
+        return "" if start.startswith(b"PAR1") else f"it looks like {known}"
+    if path.name.lower().endswith(".gz"):
+        if not start.startswith(b"\x1f\x8b"):
+            return "it is not compressed by gzip; let its name end in .csv"
+        start = b"?"
+        with gzip.open(path) as unpacked, contextlib.suppress(EOFError, zlib.error):  # which reading says
+            start = unpacked.read(_START)
+        if not start:
+            return "is empty"
+    looks = [form for magic, form in _FORMS if start.startswith(magic)]
+    if looks := looks or [form for pattern, form in _TEXTS if re.match(pattern, start)]:
+        return f"it looks like {looks[0]}"
+    first, second, *_ = *re.sub(rb'"[^"]*"', b"", start).splitlines(), b"", b""
+    for mark, what in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "bars")):
+        if mark in first and b"," not in first:
+            points = ", and points for the commas in its numbers" * (re.search(rb"[0-9],[0-9]", second) is not None)
+            return f"its fields are parted by {what}; save it with commas between them{points}"
+    return ""
 
 
 def _parquet_header(path: Path) -> list[str]:

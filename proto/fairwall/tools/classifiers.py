@@ -12,6 +12,7 @@ from fairwall.client.audit_client import AuditClient
 from fairwall.client.gaps import Answer
 from fairwall.client.rows import labels_of
 from fairwall.laws.metric import find_metric
+from fairwall.tables.values import favourable
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -30,6 +31,7 @@ def ask_about(
     table: Any = None,
     by: str = "",
     response: Response = "decisions",
+    positive: object = None,
 ) -> Answer:
     """Ask about a classifier, once and for all: asked about the same predictions again, it costs nothing.
 
@@ -47,24 +49,28 @@ def ask_about(
     ids, table, by : sequence of object or None, Any, str
         Whose the rows are, and which column gaps are by, as in `AuditClient.ask`.
     response : {"decisions", "probabilities"}
-        What is audited: which class it decides for, or the probability of the second of ``classes_``.
+        What is audited: whether it decides for the favourable class, or the probability of that.
+    positive : object
+        The favourable one of ``classes_``; 1 of 0 and 1, and true of false and true, need no word.
 
     Raises
     ------
     ValueError, AuditRefused, AuditUnavailable
-        As `AuditClient.ask`; and ValueError for a classifier of other than two classes.
+        As `AuditClient.ask`; and ValueError for a classifier of other than two classes, or if nobody says which of them
+        is the favourable one.
     """
     check_difference(metric)
-    predictions = predictions_of(classifier, X, response)
+    predictions = predictions_of(classifier, X, response, positive=positive)
     return audits.ask(predictions, metric, epsilon, ids=ids, table=table, by=by, once=True)
 
 
-def predictions_of(classifier: Any, X: Any, response: Response = "decisions") -> Any:
+def predictions_of(classifier: Any, X: Any, response: Response = "decisions", *, positive: object = None) -> Any:
     """Return what a classifier predicts for rows, shape (people,), labelled as a frame's rows are; else as `ask_about`.
 
-    Raises ValueError for a classifier of other than two classes, and for one that fails.
+    Raises ValueError for a classifier of other than two classes, or of which nobody says what is favourable, and for
+    one that fails.
     """
-    predictions, labels = _predictions(classifier, X, response), labels_of(X)
+    predictions, labels = _predictions(classifier, X, response, positive), labels_of(X)
     return predictions if labels is None else sys.modules["pandas"].Series(predictions, labels)
 
 
@@ -86,14 +92,13 @@ def largest(answer: Answer) -> float:
     return float(max(abs(answer.low[0]), abs(answer.high[0])))
 
 
-def _predictions(classifier: Any, X: Any, response: Response) -> Any:
+def _predictions(classifier: Any, X: Any, response: Response, positive: object) -> Any:
     classes = list(getattr(classifier, "classes_", ()))
-    if len(classes) != 2:
-        raise ValueError(f"a classifier must be fitted to two classes to be audited, and has {len(classes)}")
+    place = favourable(classes, positive)
     try:
         if response == "probabilities":
-            return np.asarray(classifier.predict_proba(X))[:, 1]
-        return (np.asarray(classifier.predict(X)) == classes[1]).astype(np.float64)
+            return np.asarray(classifier.predict_proba(X))[:, place]
+        return (np.asarray(classifier.predict(X)) == classes[place]).astype(np.float64)
     except Exception as error:  # whose text may quote a row
         raise ValueError(
             f"the classifier does not predict for these rows ({type(error).__name__}): call it yourself to see why"

@@ -28,6 +28,7 @@ _OPTIONS = {
     "audit_epsilon": "what a question costs that was not asked before",
     "audit_table": "the test set, a CSV file with the features and the column of ids, from pytest's root directory",
     "audit_data": "the data set's name; the deployment's unless it is given",
+    "audit_positive": "the favourable one of a classifier's two classes; 0 and 1, False and True need no word",
     "audit_when_exhausted": "a test's end where the budget does not cover its question: fail, the default, or skip",
 }
 
@@ -59,12 +60,15 @@ class Audit:
         The test set, see ``audit_table``.
     when_exhausted : {"fail", "skip"}
         What becomes of a test whose question the budget does not cover.
+    positive : str or None
+        The favourable class, see ``audit_positive``.
     """
 
     audits: AuditClient = field(repr=False)
     table: Any = field(repr=False)
     epsilon: float
     when_exhausted: str = field(default="fail", repr=False)
+    positive: str | None = None
 
     def gap(self, metric: str, classifier: Any, X: Any = None, *, by: str = "", name: str | None = None) -> float:
         """Return how large a classifier's gap is, whoever is ahead, noise included.
@@ -124,14 +128,16 @@ class Audit:
         """Return the whole answer."""
         X, table = self._rows(classifier, X)
         with self._budget():
-            return ask_about(self.audits, classifier, X, metric, self.epsilon, table=table, by=by)
+            return ask_about(
+                self.audits, classifier, X, metric, self.epsilon, table=table, by=by, positive=self.positive
+            )
 
     def by_group(
         self, by: str | Sequence[str], classifier: Any, X: Any = None, *, measures: Sequence[str] | None = None
     ) -> ByGroup:
         """Return what was released by group, of which `frame` makes a table; see `AuditClient.count_by_group`."""
         X, table = self._rows(classifier, X)
-        predictions = predictions_of(classifier, X)
+        predictions = predictions_of(classifier, X, positive=self.positive)
         with self._budget():
             return self.audits.count_by_group(predictions, by, self.epsilon, measures=measures, table=table, once=True)
 
@@ -215,7 +221,7 @@ def audit(pytestconfig: pytest.Config, audit_table: Any) -> Iterator[Audit]:
     credentials = pytestconfig.rootpath / _option(pytestconfig, "audit_credentials")
     data = pytestconfig.getini("audit_data") or None
     with AuditClient(_option(pytestconfig, "audit_address"), credentials, data=data) as audits:
-        yield Audit(audits, audit_table, epsilon, when_exhausted)
+        yield Audit(audits, audit_table, epsilon, when_exhausted, pytestconfig.getini("audit_positive") or None)
 
 
 def _option(config: pytest.Config, name: str) -> str:

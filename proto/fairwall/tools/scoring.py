@@ -28,7 +28,7 @@ class GapScorer:
     ----------
     address, credentials, data : str, str or Path, str or None
         As `AuditClient`'s.
-    metric, epsilon, ids, table, by, response : str, float, sequence of object or None, Any, str, Response
+    metric, epsilon, ids, table, by, response, positive : str, float, sequence or None, Any, str, Response, object
         As `fairwall.tools.classifiers.ask_about`'s.
     X : frame or array, shape (people, features)
         The rows of compliance's test set.
@@ -49,6 +49,7 @@ class GapScorer:
     by: str = ""
     response: Response = "decisions"
     data: str | None = None
+    positive: object = None
 
     def __post_init__(self) -> None:
         check_difference(self.metric)
@@ -67,5 +68,6 @@ class GapScorer:
                 table=self.table,
                 by=self.by,
                 response=self.response,
+                positive=self.positive,
             )
         return -size(answer)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fairwall.errors import UserError
 from fairwall.tables.columns import by_dlpack
+from fairwall.tables.values import NOTHING, is_missing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,15 +30,6 @@ _WIDEST = 64
 _DIGITS = 17
 """So many digits, times 32, are an integer of 64 bits."""
 
-# fmt: off
-_MISSING = frozenset((
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL",
-    "NaN", "n/a", "nan", "null",
-))
-# fmt: on
-"""Texts that stand for no value: pyarrow's for CSV, so that whoever reads the same file otherwise finds the same."""
-
-_NOTHING = "^(?:" + "|".join(map(re.escape, sorted(_MISSING))) + ")$"
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.0*)?")
 """A whole number, as text or as a float has it; one with leading zeros is a text, and another id."""
 _NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -56,7 +48,7 @@ def ids_of(values: Iterable[object]) -> list[bytes]:
     seen: dict[bytes, int] = {}
     for row, value in enumerate(values, 1):
         text = id_text(value)
-        if text in _MISSING:
+        if is_missing(text):
             raise RowsError(f"row {row} has no id")
         try:
             written = text.encode()
@@ -153,7 +145,7 @@ def _of_text(column: pa.ChunkedArray) -> NDArray[np.bytes_] | None:
         return None
     written, start = np.zeros(len(column), f"S{width}"), 0
     for piece in _pieces(column):
-        missing = compute.or_kleene(compute.is_null(piece), compute.match_substring_regex(piece, _NOTHING))
+        missing = compute.or_kleene(compute.is_null(piece), compute.match_substring_regex(piece, NOTHING))
         first = by_dlpack(compute.indices_nonzero(missing))[:1]
         some = piece.slice(0, *first.tolist()).cast(pa.string())
         if compute.any(compute.match_substring(some, "\0")).as_py():  # an array's texts end where zeros begin
@@ -285,7 +277,7 @@ def _prefixed(content: bytes) -> bytes:
 def value_of(value: object) -> bytes:
     """Write a public value as it is compared: nothing for none, a number as float64 behind a 1, text behind a 2."""
     text = _text(value)
-    if text in _MISSING:
+    if is_missing(text):
         return b""
     if _NUMERAL.fullmatch(text):
         return b"\1" + struct.pack("<d", float(text) + 0.0)  # 0 has one sign

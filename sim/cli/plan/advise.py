@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.plan.columns import Advantaged, Positive
+from sim.cli.plan.columns import Advantaged, Disadvantaged, Negative, Positive
 from sim.cli.status import WIDTH
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ def advise(
     target: Annotated[str | None, typer.Option(help="The outcome's column.")] = None,
     advantaged: Advantaged = None,
     positive: Positive = None,
+    disadvantaged: Disadvantaged = None,
+    negative: Negative = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget; or else one from the domain's range.")] = None,
     within: Annotated[float, typer.Option(help="How far a gap may be from the true one.")] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -42,7 +44,8 @@ def advise(
     from sim.planning.advice import Case
     from sim.planning.advice import advise as find
     from sim.planning.domains import AdviceError, check_numbers, find_domain
-    from sim.planning.situation import Columns, look
+    from sim.planning.situation import look
+    from sim.planning.table import Columns
 
     found = find_domain(domain)
     epsilon = found.priority.default if epsilon is None else epsilon
@@ -51,8 +54,9 @@ def advise(
     if data is not None:
         if protected is None or target is None:
             raise AdviceError(f"--{'protected' if protected is None else 'target'}: is missing; --data needs it")
-        seen = look(Columns(data, protected, target, advantaged, positive), epsilon, within)
-    elif any(option is not None for option in (protected, target, advantaged, positive)):
+        others = (tuple(values or ()) for values in (disadvantaged, negative))
+        seen = look(Columns(data, protected, target, advantaged, positive, *others), epsilon, within)
+    elif any(option is not None for option in (protected, target, advantaged, positive, disadvantaged, negative)):
         raise AdviceError("--data: is missing; columns and values are a table's")
     advice = find(Case(found, epsilon, within, seen))
     typer.echo(json.dumps(as_values(advice), allow_nan=False) if as_json else as_text(advice))

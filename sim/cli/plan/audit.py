@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sim.cli.found import console
-from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, laid_out
+from sim.cli.plan.columns import Advantaged, Data, Disadvantaged, Negative, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
     from sim.planning.audit import Plan
@@ -25,6 +25,8 @@ def audit(
     within: Annotated[float | None, typer.Option(help="How far a released gap may be from the true one.")] = None,
     advantaged: Advantaged = None,
     positive: Positive = None,
+    disadvantaged: Disadvantaged = None,
+    negative: Negative = None,
     delta: Annotated[float, typer.Option(help="0 for pure epsilon.")] = 0.0,
     metric: Annotated[str, typer.Option(help="The metric's key.")] = "sp",
     models: Annotated[int, typer.Option(help="Models in the batch.")] = 1,
@@ -57,13 +59,14 @@ def audit(
     from sim.planning.audit import make
     from sim.planning.batch import Batch
     from sim.planning.epsilons import EPSILON
-    from sim.planning.table import load
+    from sim.planning.table import Columns, load
 
     try:
         metric = find_metric(metric).name
     except ValueError as error:
         raise PlanError(f"--metric: {error}") from None
-    table = load(data, protected, advantaged, target, positive)
+    others = (tuple(values or ()) for values in (disadvantaged, negative))
+    table = load(Columns(data, protected, target, advantaged, positive, *others))
     first = EPSILON if epsilon is None else epsilon
     batch = Batch(metric, table.counts, models, first, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
     if html is not None:

@@ -17,7 +17,9 @@ Data = Annotated[str, typer.Option(help="A CSV or Parquet file, or a shipped tab
 Protected = Annotated[str, typer.Option(help="The column that tells the groups apart.")]
 Target = Annotated[str, typer.Option(help="The outcome's column.")]
 Advantaged = Annotated[str | None, typer.Option(help="Its value; may be left out if there are two.")]
-Positive = Annotated[str | None, typer.Option(help="The favourable outcome; the later one of two.")]
+Positive = Annotated[str | None, typer.Option(help="The favourable outcome; of 0 and 1, or false and true, left out.")]
+Disadvantaged = Annotated[list[str] | None, typer.Option(help="Its other value, if there is a third. May be repeated.")]
+Negative = Annotated[list[str] | None, typer.Option(help="The other outcome, if there is a third. May be repeated.")]
 
 
 def laid_out(what: str, people: str, table: Table, rows: Iterable[tuple[str, str]]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sim.cli.found import console
-from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, laid_out
+from sim.cli.plan.columns import Advantaged, Data, Disadvantaged, Negative, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
     from sim.planning.table import Table
@@ -24,6 +24,8 @@ def training(
     min_accuracy: Annotated[float, typer.Option(help="The least share of right decisions.")],
     advantaged: Advantaged = None,
     positive: Positive = None,
+    disadvantaged: Disadvantaged = None,
+    negative: Negative = None,
     delta: Annotated[float, typer.Option(help="0 for pure epsilon.")] = 0.0,
     drop: Annotated[list[str] | None, typer.Option(help="A column that is no feature. May be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -34,11 +36,12 @@ def training(
     spent, and nothing is released; but the answer depends on what is protected: run it where the protected attributes
     are, and keep what it prints there.
     """
-    from sim.planning.table import load, load_rows
+    from sim.planning.table import Columns, load, load_rows
     from sim.planning.training import Demands, make
 
     demands = Demands(epsilon, delta, max_gap, min_accuracy)
-    table = load(data, protected, advantaged, target, positive)
+    others = (tuple(values or ()) for values in (disadvantaged, negative))
+    table = load(Columns(data, protected, target, advantaged, positive, *others))
     rows = load_rows(data, table, drop or ())
     with console(stderr=True).status("training") as status:
         plan = make(rows, demands, lambda what: status.update(f"training: {what}"))

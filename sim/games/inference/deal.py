@@ -16,6 +16,7 @@ from adversary.attacks import ATTACKS
 from fairwall.learning.defences import Settings
 from fairwall.learning.defences.split import sizes
 from fairwall.tables.people import LeftOut
+from fairwall.tables.values import OTHERS
 from sim.datasets import Rows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.inference.scenario import InferenceScenario
@@ -195,7 +196,7 @@ def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
     table = load(data.source, (*data.drop, *others), tuple(roles.items()), data.include_protected)
     groups = [table.protected]
     for name, advantaged in others.items():
-        roles |= {"protected": name, "advantaged": advantaged, "disadvantaged": None}
+        roles |= {"protected": name, "advantaged": advantaged, "disadvantaged": OTHERS}
         other = load(data.source, data.drop, tuple(roles.items()))
         if not np.array_equal(other.labels, table.labels):
             raise DealError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +125,7 @@ def deal(cell: Cell[OverfitScenario], trial: int, deal_id: str, secret: bytes = 
 
 @lru_cache(maxsize=4)
 def _load(
-    source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...], train_share: float, public: int
+    source: str, roles: tuple[tuple[str, Any], ...], drop: tuple[str, ...], train_share: float, public: int
 ) -> Pool:
     table = load(source, drop, roles)
     features, rows = table.features, len(table.labels)

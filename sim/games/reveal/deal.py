@@ -10,6 +10,7 @@ import functools
 import hashlib
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +135,7 @@ def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Rows, Tr
 
 @functools.lru_cache(maxsize=4)
 def _load_split(
-    source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...], train_share: float
+    source: str, roles: tuple[tuple[str, Any], ...], drop: tuple[str, ...], train_share: float
 ) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
     table = load(source, drop, roles)
     order = np.random.default_rng(0).permutation(len(table.labels))

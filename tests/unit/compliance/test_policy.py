@@ -586,7 +586,7 @@ def test_rows_of_neither_group_are_refused_because_leaving_them_out_would_tell(t
     people = [*PEOPLE, ("c", 1)]
     with pytest.raises(PolicyError, match=r"data.disadvantaged: some rows are in neither group"):
         load(with_people(tmp_path, values, people))
-    values["data"].pop("disadvantaged")
+    values["data"]["disadvantaged"] = ["b", "c"]
     assert load(with_people(tmp_path, values, people))[0].people == len(people)
 
 
@@ -1038,7 +1038,7 @@ def everything(tmp_path: Path, values: Values) -> Values:
     release = {"source": "training.csv", "protocol": "grr", "epsilon": 1.0, "name": "sold", "split": "uniform"}
     values["deployment"]["telemetry"] = "http://127.0.0.1:4318"
     values["data"] |= {"name": "own", "impute": {"repaid": "0"}, "id": "id", "public": ["income"], "groups": groups}
-    values["data"] |= {"missing": "refuse", "probabilities": LIKELY}
+    values["data"] |= {"missing": "refuse", "probabilities": LIKELY, "negative": "0", "missing_values": ["none given"]}
     values["audit"] |= {"bounding": "none", "precision": "float64", "promise": "likely"}
     values["budget"]["rule"] = "basic"
     values["release"] = release | {"columns": {"group": ["a", "b"]}}

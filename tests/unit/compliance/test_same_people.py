@@ -37,6 +37,7 @@ developers.alice.epsilon = 3.0
 source = "{source}"
 protected = "{protected}"
 advantaged = "{advantaged}"
+disadvantaged = {others}
 label = "repaid"
 positive = "1"
 minimum_group = 5
@@ -76,7 +77,10 @@ class Place:
         table.to_parquet(self.folder / source) if name.startswith("parquet") else table.to_csv(
             self.folder / source, index=False
         )
-        self.text += DATA_SET.format(name=name, source=source, protected=protected, advantaged=advantaged, more=more)
+        others = sorted(map(str, set(table[protected]) - {advantaged}))
+        self.text += DATA_SET.format(
+            name=name, source=source, protected=protected, advantaged=advantaged, others=others, more=more
+        )
         return self
 
     def start(self) -> str:

@@ -35,8 +35,10 @@ def test_the_two_groups_are_chosen_in_the_order_of_the_file(tmp_path: Path) -> N
     assert chosen.labels.tolist() == [1, 0, 0, 1]
 
 
-def test_without_a_disadvantaged_value_everybody_else_is_whose_value_is_known(tmp_path: Path) -> None:
-    chosen = people(tmp_path, Roles("group", "a", None, "y", "1"))
+def test_without_a_disadvantaged_value_the_other_one_of_two_is_whose_value_is_known(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has besides 'a' several others"):
+        people(tmp_path, Roles("group", "a", None, "y", "1"))
+    chosen = people(tmp_path, Roles("group", "a", None, "y", "1"), ROWS.replace("\nc,", "\nb,"))
     assert chosen.kept.tolist() == [True] * 5 + [False]
     assert chosen.protected.tolist() == [1, 0, 0, 1, 0]
 

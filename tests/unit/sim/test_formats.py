@@ -145,7 +145,7 @@ def test_acs_coverage_takes_codes_for_categories_and_men_for_advantaged(tmp_path
     assert table.labels.tolist() == [1, 0, 1, 0, 0, 1]
     assert feature(table, "MAR=1") == [0, 1, 0, 0, 1, 0]
     assert table.feature_names[:2] == ("AGEP", "SCHL")
-    other = load(f"acs-coverage:{tmp_path / 'coverage.csv'}", protected="DIS", advantaged="0")
+    other = load(f"acs-coverage:{tmp_path / 'coverage.csv'}", protected="DIS", advantaged="0", disadvantaged=("1", "2"))
     assert other.protected.tolist() == [1, 0, 0, 1, 0, 0]
     assert "SEX=1" in other.feature_names
 

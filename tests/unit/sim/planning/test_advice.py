@@ -25,8 +25,8 @@ from sim.planning.advice import SMALL_SHARE, TREE, Advice, Case, advise
 from sim.planning.commands import Command, _spelled
 from sim.planning.domains import DOMAINS, AdviceError, check_numbers, find_domain
 from sim.planning.practices import DATA, MECHANISMS, MODELS, PRACTICES
-from sim.planning.situation import Columns, Situation, judge, look
-from sim.planning.table import Table
+from sim.planning.situation import Situation, judge, look
+from sim.planning.table import Columns, Table
 
 DOCS = Path(__file__).parents[4] / "docs"
 LOANS = DOCS / "example" / "loans.csv"

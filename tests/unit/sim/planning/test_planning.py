@@ -22,7 +22,7 @@ from sim.planning.audit import LEVEL, PlanError, least_favourable, make, resolve
 from sim.planning.batch import Batch
 from sim.planning.counted import CountedGap, counted_noise
 from sim.planning.responded import RespondedGap
-from sim.planning.table import load
+from sim.planning.table import Columns, load
 from sim.planning.worst import Near, Worst, least_computed, probabilities
 from tests.planned import share_for, share_within, standard_error
 
@@ -233,16 +233,27 @@ def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path) -> None:
         ("in every row", "sex,label\na,1\na,0\n"),
         ("no value 'c'", "sex,label\na,1\nb,0\n"),
         ("in every row", "sex,label\na,1\nb,1\n"),
-        ("more than two values; say which with --positive", "sex,label\na,1\nb,0\nb,2\n"),
+        ("say which value with --positive; its values are 0, 1, 2", "sex,label\na,1\nb,0\nb,2\n"),
     ]:
         (tmp_path / "t.csv").write_text(rows)
         with pytest.raises(DataError, match=text):
-            load(str(tmp_path / "t.csv"), "sex", "c" if "'c'" in text else None, "label", None)
+            load(Columns(str(tmp_path / "t.csv"), "sex", "label", "c" if "'c'" in text else None))
+
+
+def test_a2_which_outcome_is_favourable_is_asked_and_others_are_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("sex,label\na,approved\na,denied\nb,denied\nb,approved\nb,approved\nc,late\n")
+    asked = Columns(str(tmp_path / "t.csv"), "sex", "label", "a", disadvantaged=("b", "c"))
+    with pytest.raises(DataError, match=r"say which value with --positive; its values are approved, denied, late"):
+        load(asked)
+    with pytest.raises(DataError, match=r"several others; .*say in negative"):
+        load(replace(asked, positive="approved"))
+    table = load(replace(asked, positive="approved", negative=("denied", "late")))
+    assert (table.counts, table.groups) == (Counts(2, 1, 2, 1), ("not a", "a"))
 
 
 @pytest.mark.check
 def test_the_answer_is_readable_and_says_what_is_missing() -> None:
-    table = load(LOANS, "group", None, "repaid", None)
+    table = load(Columns(LOANS, "group", "repaid"))
     for mechanism in ("counts", "laplace", "randomized-response"):
         plan = make(batch(mechanism, counts=table.counts, epsilon=0.5), 0.002, 5.0)
         lines = as_text(plan, table).splitlines()

@@ -17,7 +17,7 @@ from sim.datasets.rows import Rows
 from sim.planning import training
 from sim.planning.errors import PlanError
 from sim.planning.regressions import Parts
-from sim.planning.table import load, load_rows
+from sim.planning.table import Columns, load, load_rows
 from sim.planning.training import PARTS, Demands, Trying, design_of, make, quarters
 from sim.planning.trainings import free, outcomes, private
 from tests.command import fairwall
@@ -251,7 +251,7 @@ def test_the_two_questions_are_kept_apart() -> None:
 
 @pytest.mark.check
 def test_the_answer_is_readable_in_words_and_as_values() -> None:
-    table = load(LOANS, "group", None, "repaid", None)
+    table = load(Columns(LOANS, "group", "repaid"))
     rows = load_rows(LOANS, table, ["debt", "id"])
     assert rows.feature_names == ("income", "years_employed")
     seen = set()
