@@ -40,6 +40,8 @@ _PRELOADED = (
 )
 _OURS = ("compliance", "developer", "adversary", "sim")
 _CLONE_PARENT = 0x8000
+_PYTHON = sys.executable
+"""What is forked; a process may call itself by another interpreter's name, which it starts others with."""
 _CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine) if sys.platform == "linux" else None
 
 
@@ -106,7 +108,7 @@ def run(
 
 def _program(words: Sequence[str]) -> str | None:
     """Tell whether a command runs a module of ours ("-m") or a text ("-c") in this interpreter."""
-    if _CLONE is None or isinstance(words, str) or len(words) < 3 or words[0] != sys.executable:
+    if _CLONE is None or isinstance(words, str) or len(words) < 3 or words[0] != _PYTHON:
         return None
     how, what = words[2:4] if words[1] == "-I" and len(words) > 3 else words[1:3]
     return how if how == "-c" or (how == "-m" and what in _OURS) else None

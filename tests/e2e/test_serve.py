@@ -333,7 +333,7 @@ def test_what_cannot_be_asked_is_not_sent(
     before = served.log
     with served.client() as audits, pytest.raises(ValueError, match=why):
         audits.ask(predictions, metric, epsilon)
-    assert served.log == before
+    assert served.log.count("AuditService/Audit") == before.count("AuditService/Audit")  # terms are looked at
 
 
 @pytest.mark.check

@@ -11,6 +11,9 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from fairwall.tables.values import favourable
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and a model may hold rows about people."""
+
 _ATTRIBUTES, _NAME, _INTS, _STRINGS = (7, 1, 5), 1, 8, 9
 """Where a model's graph has its nodes' attributes, and what is in one."""
 

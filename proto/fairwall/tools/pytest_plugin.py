@@ -68,7 +68,7 @@ class Audit:
     table: Any = field(repr=False)
     epsilon: float
     when_exhausted: str = field(default="fail", repr=False)
-    positive: str | None = None
+    positive: str | None = field(default=None, repr=False)
 
     def gap(self, metric: str, classifier: Any, X: Any = None, *, by: str = "", name: str | None = None) -> float:
         """Return how large a classifier's gap is, whoever is ahead, noise included.

@@ -49,7 +49,7 @@ class GapScorer:
     by: str = ""
     response: Response = "decisions"
     data: str | None = None
-    positive: object = None
+    positive: object = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_difference(self.metric)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairwall.client import practice
-from fairwall.client.audit_client import _check_threshold
+from fairwall.client.audit_client import _threshold
 from fairwall.laws.metric import find_metric
 from sim.cli.found import run_folder
 from sim.verify.check import verify
@@ -42,14 +42,14 @@ SAID = {
     ),
     "scores that are missing": (
         lambda: practice.by_quantile(Bought(PEOPLE), [0.1, np.nan, np.nan, 1], "kind", 1.0, 2, {}, labels=False),
-        "none missing: 2 of 4 are NaN",
+        "none missing; 2 of 4 are missing",
     ),
     "a threshold that no gap reaches": (
-        lambda: _check_threshold(10, "sp"),
+        lambda: _threshold(10, "sp"),
         "threshold: sp is from -1 to 1: pass one of its values, not 10",
     ),
     "a threshold below all gaps without a sign": (
-        lambda: _check_threshold(-0.1, "eodds_sum"),
+        lambda: _threshold(-0.1, "eodds_sum"),
         "threshold: eodds_sum is from 0 to 2: pass one of its values, not -0.1",
     ),
     "predictions in the place of a metric": (

@@ -514,8 +514,8 @@ def test_other_arguments_of_another_type_are_refused_by_one_line(audits: Offline
         (lambda: audits.ask_table(7, "sp", 1.0, id="id"), "table must be text"),
         (lambda: audits.ask_table("scores", "sp", 1.0, id=7), "id must be text"),
         (lambda: audits.ask_table("scores", "sp", 1.0, id="id", models={"m1"}), "models: a set has no order"),
-        (lambda: audits.ask_table("scores", "sp", 1.0, id="id", models=iter([])), "models must be names"),
-        (lambda: audits.ask_table("scores", "sp", 1.0, id="id", models="m1"), "models must be names"),
-        (lambda: AuditClient.expected_error(audits, "sp", "1", 1.0), "models: a batch asks about a whole number"),  # type: ignore[arg-type]
+        (lambda: audits.ask_table("scores", "sp", 1.0, id="id", models=iter([])), "models must be a list of names"),
+        (lambda: audits.ask_table("scores", "sp", 1.0, id="id", models="m1"), "models must be a list of names"),
+        (lambda: AuditClient.expected_error(audits, "sp", "1", 1.0), "models: must be at least 1"),  # type: ignore[arg-type]
     ):
         refused(ask, why)  # type: ignore[arg-type]
