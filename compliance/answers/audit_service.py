@@ -406,10 +406,7 @@ def received(
 ) -> NDArray[np.generic]:
     """Take the predictions that follow a header, shape (models, people), whatever they are.
 
-    Raises
-    ------
-    Refusal
-        For too many or too few of them, or rows that are not the test set's.
+    Refusal for too many or too few of them, or rows that are not the test set's.
     """
     shape = header.predictions.shape
     if len(shape) != 2 or shape[1] != case.people:

@@ -48,6 +48,8 @@ class Models:
     def scores(self, request_id: str, count: int, context: grpc.ServicerContext) -> NDArray[np.float64]:
         """Ask each model of a request, one after the other.
 
+        Refusal with the first model that does not answer, or not one number a person.
+
         Parameters
         ----------
         request_id : str
@@ -61,11 +63,6 @@ class Models:
         -------
         ndarray of float64, shape (count, people)
             Not yet checked, but for its shape: it holds whatever the developer answered.
-
-        Raises
-        ------
-        Refusal
-            With the first model that does not answer, or not one number a person.
         """
         rows = np.empty((count, len(self.features)))
         for model in range(count):

@@ -99,6 +99,8 @@ def expect(
 ) -> Expectation:
     """Say what an answer will be worth.
 
+    ValueError for a batch that the mechanism refuses.
+
     Parameters
     ----------
     mechanism : Mechanism
@@ -115,11 +117,6 @@ def expect(
         Of the disadvantaged group, in each stratum.
     metrics : tuple of str, optional
         All that are audited: cells of alike people serve them together. Left out, this one alone.
-
-    Raises
-    ------
-    ValueError
-        For a batch that the mechanism refuses.
     """
     about = metrics or (metric,), metric, strata, models, shares
     found = [_imagined(mechanism, about, world, epsilon, delta) for world in _worlds(metric)]

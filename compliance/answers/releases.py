@@ -213,10 +213,7 @@ class HandedModel:
     def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext) -> NDArray[np.float64]:
         """Give the model's decisions about the test set, shape (1, people).
 
-        Raises
-        ------
-        Refusal
-            If it was not handed over, or more than one is asked about.
+        Refusal if it was not handed over, or more than one is asked about.
         """
         if not self._digest or count != 1:
             raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE)

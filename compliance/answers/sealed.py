@@ -52,10 +52,7 @@ def check_libraries() -> None:
 class Scorer:
     """The process that scores; to be started before this one is confined, and while it knows nothing protected.
 
-    Raises
-    ------
-    SealedError
-        If a library is missing that it needs, or it does not start.
+    SealedError if a library is missing that it needs, or it does not start.
     """
 
     def __init__(self) -> None:
@@ -76,6 +73,8 @@ class Scorer:
     def scores(self, features: NDArray[np.float64], models: Sequence[bytes], seconds: float) -> NDArray[np.float64]:
         """Score rows with each model.
 
+        Refusal for the first model that does not do; MODEL_UNAVAILABLE once the process is gone.
+
         Parameters
         ----------
         features : ndarray of float64, shape (people, columns)
@@ -88,11 +87,6 @@ class Scorer:
         -------
         ndarray of float64, shape (models, people)
             In [0, 1]; 0 of a model that fails on these rows and did not on made-up ones.
-
-        Raises
-        ------
-        Refusal
-            For the first model that does not do; MODEL_UNAVAILABLE once the process is gone.
         """
         people, columns = features.shape
         sizes = b"".join(scorer.SIZE.pack(len(model)) for model in models)

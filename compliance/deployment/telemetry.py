@@ -51,7 +51,7 @@ def start(
     """Send metrics and traces from now on.
 
     How often and with which headers, the environment says, as OpenTelemetry reads it (``OTEL_METRIC_EXPORT_INTERVAL``,
-    ``OTEL_EXPORTER_OTLP_HEADERS`` and the like).
+    ``OTEL_EXPORTER_OTLP_HEADERS`` and the like). TelemetryError if the extra ``telemetry`` is not installed.
 
     Parameters
     ----------
@@ -68,11 +68,6 @@ def start(
     -------
     callable
         Sends what is left, and ends.
-
-    Raises
-    ------
-    TelemetryError
-        If the extra ``telemetry`` is not installed.
     """
     check()
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter

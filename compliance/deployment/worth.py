@@ -123,12 +123,8 @@ def _revealed(sold: Sequence[Offer], epsilon: float) -> float:
 def check_revealed(policy: Policy, records: Records) -> None:
     """Refuse a policy that reveals more than it says: a batch more than a `reveal_max` of its own, or a budget in all.
 
-    Nothing is worked out that the policy does not ask for: a service that starts waits for this.
-
-    Raises
-    ------
-    PolicyError
-        With one line that says what would be kept.
+    Nothing is worked out that the policy does not ask for: a service that starts waits for this. PolicyError with one
+    line that says what would be kept.
     """
     audited = policy.audit
     if audited.reveal_total < 1:
@@ -183,10 +179,7 @@ def _percent(share: float) -> str:
 def check(policy: Policy, records: Records) -> None:
     """Refuse a policy if the middle of some metric's range, which costs nothing, beats the best answer that it sells.
 
-    Raises
-    ------
-    PolicyError
-        With one line that names the metric, the epsilon and what would help.
+    PolicyError with one line that names the metric, the epsilon and what would help.
     """
     for metric in policy.audit.metrics:
         one = _expected(policy, records, metric, 1)

@@ -25,6 +25,8 @@ from compliance.records.people import Records
 def picked(records: Records, rows: int, passes: float | None, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw so many rows, without one twice; 0 for none.
 
+    ValueError if no such sample can be drawn of these rows.
+
     Parameters
     ----------
     passes : float or None
@@ -34,11 +36,6 @@ def picked(records: Records, rows: int, passes: float | None, rng: np.random.Gen
     -------
     ndarray of float64, shape (rows,)
         Their numbers, from 0.
-
-    Raises
-    ------
-    ValueError
-        If no such sample can be drawn of these rows.
     """
     if passes is None or rows == 0:
         return rng.choice(records.people, rows, replace=False).astype(np.float64)

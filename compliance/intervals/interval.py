@@ -175,6 +175,8 @@ def probability_above(
 ) -> float:
     """Return P(the population's gap > threshold), noise and sampling error included.
 
+    ValueError for a law without known quantiles.
+
     Parameters
     ----------
     answer : float
@@ -191,11 +193,6 @@ def probability_above(
         Of an absolute gap: whether noise came before the sign was taken off, not after.
     is_posterior : bool
         Whether the answer has counted the prior, and the law says where the test set's gap lies around it.
-
-    Raises
-    ------
-    ValueError
-        For a law without known quantiles.
     """
     from scipy.special import ndtr
 

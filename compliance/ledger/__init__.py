@@ -327,10 +327,7 @@ class Ledger:
     def check(self) -> None:
         """Write what stands for nothing, to the ledger and to its head.
 
-        Raises
-        ------
-        LedgerUnavailable
-            If it cannot be written.
+        LedgerUnavailable if it cannot be written.
         """
         with self._held(next(iter(self._chains), "")) as held:
             held.session.probe()

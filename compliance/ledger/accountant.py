@@ -86,6 +86,8 @@ class Law(StrEnum):
 class Loss:
     """The privacy loss of one answered batch.
 
+    ValueError for a number out of range, or NaN.
+
     Parameters
     ----------
     epsilon : float
@@ -95,11 +97,6 @@ class Loss:
     multiplier : float
         Of Gaussian noise: its standard deviation over the L2 sensitivity. 0 for every other law. `Rule.ZCDP` and
         `Rule.TIGHT` work from it, the other rules from epsilon and delta.
-
-    Raises
-    ------
-    ValueError
-        For a number out of range, or NaN.
     """
 
     epsilon: float
@@ -169,17 +166,14 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule, limit
 class Budget:
     """How much privacy loss may be charged in all.
 
+    ValueError for a number out of range, or NaN.
+
     Parameters
     ----------
     epsilon : float
         At least 0; infinite for no limit.
     delta : float
         In [0, 1). For every rule but ``basic`` it is what epsilon is stated at.
-
-    Raises
-    ------
-    ValueError
-        For a number out of range, or NaN.
     """
 
     epsilon: float

@@ -267,10 +267,7 @@ class Books:
     def add(self, record: Record) -> None:
         """Count one more record.
 
-        Raises
-        ------
-        LedgerError
-            If it does not continue the chain, or was not written with the key.
+        LedgerError if it does not continue the chain, or was not written with the key.
         """
         if record.sequence != self.head.sequence + 1 or not is_genuine(record, self.head.chain, self._key):
             raise LedgerError(

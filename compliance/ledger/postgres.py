@@ -324,10 +324,7 @@ def check_server(url: str) -> None:
 def check(url: str) -> None:
     """Refuse an address with a password in it, or what is no address.
 
-    Raises
-    ------
-    LedgerError
-        With what to do instead, and without the password.
+    LedgerError with what to do instead, and without the password.
     """
     parts = urlsplit(url)
     try:

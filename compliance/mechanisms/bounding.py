@@ -96,17 +96,14 @@ class Bounded:
 def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
     """Return the mechanism with its answers bounded.
 
+    ValueError for an unknown bounding, or one that has no argument for this mechanism. The text says which would have.
+
     Parameters
     ----------
     mechanism : Mechanism
         Any.
     bounding : Bounding
         ``none`` for the mechanism as it is.
-
-    Raises
-    ------
-    ValueError
-        For an unknown bounding, or one that has no argument for this mechanism. The text says which would have.
     """
     if bounding not in get_args(Bounding):
         raise ValueError(f"unknown bounding {bounding!r}, choose one of: {', '.join(get_args(Bounding))}")

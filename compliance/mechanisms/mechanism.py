@@ -201,6 +201,8 @@ class Mechanism(Protocol):
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return the answers to one batch.
 
+        ValueError for an argument out of range, or a batch that `refuses` refuses.
+
         Parameters
         ----------
         question : Question
@@ -218,11 +220,6 @@ class Mechanism(Protocol):
         -------
         Release
             Every value lies on a grid that depends on public numbers alone, unless epsilon is infinite.
-
-        Raises
-        ------
-        ValueError
-            For an argument out of range, or a batch that `refuses` refuses.
         """
 
 

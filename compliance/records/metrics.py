@@ -18,6 +18,9 @@ __all__ = ["METRICS", "GroupSums", "Metric", "gaps", "stratum"]
 def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
     """Return what a metric says of each model.
 
+    ValueError for an unknown metric, too few or too many parts, an empty group, or sums of unlike shapes. The text does
+    not tell which group.
+
     Parameters
     ----------
     metric : str
@@ -30,12 +33,6 @@ def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
     NDArray[np.float64]
         Shape (m,): in [-1, 1], or [0, 1] for an absolute metric, [0, 2] for ``eodds_sum``; for ``di`` at least 0,
         infinite or NaN where it divides by 0.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, too few or too many parts, an empty group, or sums of unlike shapes. The text does not
-        tell which group.
     """
     found = find_metric(metric)
     if len(parts) != len(found.parts):

@@ -133,6 +133,8 @@ class Records:
     def group_sums(self, metric: str, predictions: NDArray[Any]) -> tuple[GroupSums, ...]:
         """Add up each model's values over each group, for each of the metric's parts.
 
+        ValueError for predictions that must be 0 or 1 and are not. Depends on nothing protected.
+
         Parameters
         ----------
         predictions : ndarray, shape (models, people)
@@ -143,11 +145,6 @@ class Records:
         tuple of GroupSums
             Sums in the order that the protocol fixes, see :func:`fairwall.laws.values.sums_over`; one for each of
             the metric's parts.
-
-        Raises
-        ------
-        ValueError
-            For predictions that must be 0 or 1 and are not. Depends on nothing protected.
         """
         return tuple(self._add_up(members, values) for members, values in values_of(metric, predictions, self.labels))
 

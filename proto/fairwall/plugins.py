@@ -290,10 +290,7 @@ def named_in(result: str | bytes) -> list[dict[str, str]]:
 def recall(records: Sequence[Mapping[str, str]]) -> None:
     """Let this process read of a run what plug-ins played that are not here: of those that a party alone runs.
 
-    Raises
-    ------
-    PluginError
-        For one that is needed to read it.
+    PluginError for one that is needed to read it.
     """
     if lacking := missing(records):
         raise PluginError(lacking)

@@ -66,7 +66,8 @@ def load(
 
     Text and boolean columns are categories, numbers are numbers. The protected column is no feature unless it is to be
     included, as the last one (1 for the advantaged); nor is any other that by itself tells the two groups apart. Values
-    match by what they mean (`fairwall.tables.values.meaning`): "1" is 1, 1.0 and true.
+    match by what they mean (`fairwall.tables.values.meaning`): "1" is 1, 1.0 and true. DataError in one line, what is
+    wrong with the file, a column or a value, and what would be right.
 
     Parameters
     ----------
@@ -82,11 +83,6 @@ def load(
         The outcome column, its favourable value and, where it has more than two, the others.
     missing_values : tuple of str
         Texts that stand for no value, besides those that always do.
-
-    Raises
-    ------
-    DataError
-        In one line, what is wrong with the file, a column or a value, and what would be right.
     """
     asked = Asked(protected, advantaged, disadvantaged, label, positive, tuple(drop), negative, missing_values)
     if source in SHIPPED:

@@ -75,10 +75,7 @@ class CodedTable:
     def having(self, sensitive: tuple[str, ...]) -> CodedTable:
         """Choose other sensitive columns.
 
-        Raises
-        ------
-        DataError
-            If one is no feature, or the protected column is not among them.
+        DataError if one is no feature, or the protected column is not among them.
         """
         for column in sensitive:
             if column not in self.columns:
@@ -92,12 +89,8 @@ class CodedTable:
 
         Their number is uniform, and so are the candidates given their number. It is the draw of [LD]'s code for its
         appendix, made by the same generator: a seed, from 0 and below 2**32, has the columns there that it has here.
-        The order of candidates, by default the table's own, matters to the draw; ``least`` is at least 2.
-
-        Raises
-        ------
-        DataError
-            If there are no candidates, or too few, or one cannot be.
+        The order of candidates, by default the table's own, matters to the draw; ``least`` is at least 2. DataError if
+        there are no candidates, or too few, or one cannot be.
         """
         pool = candidates or self.candidates
         if not pool:
@@ -175,12 +168,7 @@ def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
     The source is as in the module's table. A table of the user's own, and only that, needs ``roles``, the columns'
     parts. Its values become codes by their rank: text as it is sorted, numbers by size; the protected column 1 for the
     advantaged and 0 for the disadvantaged. That alone is sensitive, until `CodedTable.having` says otherwise, and
-    LightGBM's own defaults are its parameters.
-
-    Raises
-    ------
-    DataError
-        In one line, what is wrong with the file, a column or a value.
+    LightGBM's own defaults are its parameters. DataError in one line, what is wrong with the file, a column or a value.
     """
     name, _, where = source.partition(":")
     known = source == "adult-coded" or name in PREPARED
@@ -209,12 +197,8 @@ def stratified_split(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Part a table's rows as [LD]'s code does, by a seed below 2**32: each label has the same share of both parts.
 
-    Gives the numbers of the rows to train on, and of those to test on, each in an order of its own.
-
-    Raises
-    ------
-    DataError
-        If a part would lack a label.
+    Gives the numbers of the rows to train on, and of those to test on, each in an order of its own. DataError if a part
+    would lack a label.
     """
     from sklearn.model_selection import train_test_split
 

@@ -18,12 +18,8 @@ _BETA: Final = re.compile(rf"beta\({_NUMBER},{_NUMBER}\)")
 def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
     """Draw n people, n0 of them, at random places, disadvantaged; scores are calibrated and independent of the group.
 
-    The law of the scores is "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability.
-
-    Raises
-    ------
-    DataError
-        If the law is unknown or a group would be empty.
+    The law of the scores is "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability. DataError if
+    the law is unknown or a group would be empty.
     """
     if not 0 < n0 < n:
         raise DataError(

@@ -19,10 +19,7 @@ _Drawn = TypeVar("_Drawn")
 def loaded(data: TableSection) -> Rows:
     """Load the table that a scenario names; it is kept for the next trials.
 
-    Raises
-    ------
-    DataError
-        If it cannot be loaded.
+    DataError if it cannot be loaded.
     """
     return load(data.source, data.drop, tuple(data.roles.items()))
 
@@ -38,12 +35,7 @@ def load(
 def drawn(draw: Callable[[], _Drawn], will_do: Callable[[_Drawn], bool], otherwise: str) -> _Drawn:
     """Draw people, again if need be, until they will do: compliance would refuse to load others.
 
-    That is part of the sampling design.
-
-    Raises
-    ------
-    DealError
-        With this text, if none of ``DRAWS_MAX`` draws will do.
+    That is part of the sampling design. DealError with this text, if none of ``DRAWS_MAX`` draws will do.
     """
     for _ in range(DRAWS_MAX):
         if will_do(people := draw()):

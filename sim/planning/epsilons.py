@@ -76,17 +76,14 @@ class Choices:
 def choices(batch: Batch, within: float | None = None, told: Callable[[float], None] = lambda _: None) -> Choices:
     """Look at the grid, and at the batch's own epsilon.
 
+    PlanError as `sim.planning.audit.make` does.
+
     Parameters
     ----------
     within : float or None
         The half-width to look at first; None for what the batch reaches, or comes closest to.
     told : callable
         Is called with each epsilon that is looked at.
-
-    Raises
-    ------
-    PlanError
-        As `sim.planning.audit.make` does.
     """
     bought = []
     for answered, reach in reaches(batch, sorted({*EPSILONS, batch.epsilon}), within or WITHIN):

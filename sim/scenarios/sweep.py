@@ -127,12 +127,7 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: in
     """Read a scenario: a shipped one by its name, or a TOML file.
 
     A setting is ``dotted.key=value``, the value in TOML or a bare string. Setting a swept key replaces that axis; a
-    list sweeps.
-
-    Raises
-    ------
-    ScenarioError
-        With one line that names the file, the key and what is wrong.
+    list sweeps. ScenarioError with one line that names the file, the key and what is wrong.
     """
     path = shipped().get(name_or_file, Path(name_or_file))
     values = _load(path, name_or_file)

@@ -503,15 +503,12 @@ def _load_release(release: ReleaseSection, missing: tuple[str, ...]) -> tuple[tu
 def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | None]:
     """Look at what the policy's files show of whom they are about: that of the audits, and of the release if any is.
 
+    DataError if a file is no table.
+
     Parameters
     ----------
     hidden : collection of str
         The columns that any data set of the deployment protects.
-
-    Raises
-    ------
-    DataError
-        If a file is no table.
     """
     released = None if policy.release is None else traits_of(policy.release.source, hidden)
     assert policy.data.file is not None, "people who stay in an engine are not read"

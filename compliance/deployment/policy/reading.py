@@ -19,10 +19,7 @@ from fairwall.rpc.addresses import mistake
 def read(path: Path, listen: str | None = None) -> Policies:
     """Read a policy; of a service that listens elsewhere than the file says, where several read one file.
 
-    Raises
-    ------
-    PolicyError
-        With one line that names the file, the key and what is wrong.
+    PolicyError with one line that names the file, the key and what is wrong.
     """
     try:
         require_end(path)

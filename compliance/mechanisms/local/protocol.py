@@ -37,6 +37,9 @@ class LocalProtocol(Generic[L]):
     def sanitise(self, values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> NDArray[Any]:
         """Sanitise one attribute of many people, each of them independently.
 
+        LocalPrivacyError for values outside the domain, a domain of less than two values, or an impossible epsilon. The
+        text says nothing that depends on the values.
+
         Parameters
         ----------
         values : ndarray
@@ -52,12 +55,6 @@ class LocalProtocol(Generic[L]):
         -------
         NDArray[np.uint8]
             The encodings, shape (n, k), each entry 0 or 1; numbers, NDArray[np.float64], where the server thresholds.
-
-        Raises
-        ------
-        LocalPrivacyError
-            For values outside the domain, a domain of less than two values, or an impossible epsilon. The text says
-            nothing that depends on the values.
         """
         law = self.public.law(k, epsilon)
         return self.sample(law, in_domain(values, k), draw)
@@ -66,10 +63,7 @@ class LocalProtocol(Generic[L]):
 def in_domain(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     """Return values as integers, or refuse them.
 
-    Raises
-    ------
-    LocalPrivacyError
-        If they are not one row of integers in 0 .. k-1.
+    LocalPrivacyError if they are not one row of integers in 0 .. k-1.
     """
     if values.ndim != 1 or values.dtype.kind not in "iu":
         raise LocalPrivacyError("values to sanitise must be one row of integers")

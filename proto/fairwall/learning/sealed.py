@@ -17,12 +17,7 @@ def sealed_decisions(key: bytes, features: NDArray[np.float64], models: int) -> 
     """Say whom each model accepts, (models, rows): a fair coin for each model and each X, (rows, d).
 
     The coins are the bits of keyed BLAKE3 of X's bytes, little-endian, first bit first; rows that are alike have the
-    same. 0 and -0 are alike.
-
-    Raises
-    ------
-    ValueError
-        Unless the key has 32 bytes.
+    same. 0 and -0 are alike. ValueError unless the key has 32 bytes.
     """
     if len(key) != KEY_BYTES:
         raise ValueError(f"a key has {KEY_BYTES} bytes, not {len(key)}")

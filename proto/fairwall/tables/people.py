@@ -68,17 +68,14 @@ def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
 def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str] | None = None) -> People:
     """Choose the rows of the two groups.
 
+    DataError if a column or value is not there, a group is empty, or a label is missing or never varies.
+
     Parameters
     ----------
     name : str
         What an error calls the table.
     imputed : mapping of str to str or None
         For the protected column or the label, which of its values stands where there is none.
-
-    Raises
-    ------
-    DataError
-        If a column or value is not there, a group is empty, or a label is missing or never varies.
     """
     check_roles(name, columns.column_names, roles)
     groups, outcomes = (

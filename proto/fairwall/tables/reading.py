@@ -59,6 +59,8 @@ def read(
     """Read a CSV or Parquet file; memory grows with the columns that are kept, not with the file.
 
     pyarrow is imported here and not above: it takes longer than everything else a command line does at its start.
+    DataError if the file is no table, has no such column or has it twice, for the first row that is not as the header,
+    and as soon as the table grows too large.
 
     Parameters
     ----------
@@ -69,12 +71,6 @@ def read(
     as_text : bool, or collection of str
         Leave the fields of a CSV file, or of some of its columns, as they are spelt, rather than find each column's
         type.
-
-    Raises
-    ------
-    DataError
-        If the file is no table, has no such column or has it twice, for the first row that is not as the header, and as
-        soon as the table grows too large.
     """
     there = header(path, name)
     wanted = there if columns is None else list(dict.fromkeys(columns))
