@@ -276,11 +276,7 @@ def explained(deal_id: str) -> Iterator[None]:
     """Tell the log why the ledger cannot be used, or must not be, and the developer that it cannot.
 
     What was charged before that shows stays charged: so no other refusal would be true, and another service of the same
-    ledger may be right.
-
-    Raises
-    ------
-    Refusal
+    ledger may be right. Raises Refusal.
     """
     try:
         yield
@@ -329,9 +325,7 @@ def opened(cases: Mapping[str, _Opened], deal_id: str, context: grpc.ServicerCon
 def check_developer(developers: frozenset[str] | None, context: grpc.ServicerContext) -> None:
     """Refuse whom a data set is not for, as if there were none of that name.
 
-    Raises
-    ------
-    Refusal
+    Raises Refusal.
     """
     if developers is not None and developer_of(context) not in developers:
         raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
@@ -380,9 +374,7 @@ def _check_rows(rows_digest: bytes, case: Case) -> None:
 def check_request_id(request_id: str) -> None:
     """Refuse a name that no request may have.
 
-    Raises
-    ------
-    Refusal
+    Raises Refusal.
     """
     if not 1 <= len(request_id) <= _REQUEST_ID_MAX or not (request_id.isascii() and request_id.isprintable()):
         raise Refusal(error_pb2.REASON_REQUEST_ID_INVALID)

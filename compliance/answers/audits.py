@@ -160,17 +160,13 @@ class Case:
         """Charge a batch and answer it, or find the answer that this request has bought already.
 
         The noise of a seeded case is a pseudo-random function of the seed and the request id: it does not depend on the
-        order in which requests happen to arrive. Which facts are known by then does.
+        order in which requests happen to arrive. Which facts are known by then does. Refusal, LedgerError or
+        LedgerUnavailable as `Ledger.settle`.
 
         Returns
         -------
         Entry
             Durable; :func:`values_of` reads the answers.
-
-        Raises
-        ------
-        Refusal, LedgerError, LedgerUnavailable
-            As `Ledger.settle`.
         """
         question = self._question(metric, predictions, candidates)
         room = room_of(developer, self.answers_a_day, self.epsilon_min)

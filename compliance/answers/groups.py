@@ -103,12 +103,8 @@ class GroupCase:
         """Charge a request and count, or find what this request has bought already.
 
         The loss is stated for one person's change of protected attributes, all of them, and bounds what a change of one
-        of them tells: so it is charged to the account of the audits.
-
-        Raises
-        ------
-        Refusal, LedgerError, LedgerUnavailable
-            As `Ledger.settle`.
+        of them tells: so it is charged to the account of the audits. Refusal, LedgerError or LedgerUnavailable as
+        `Ledger.settle`.
         """
         loss, room = self.loss(header.epsilon), room_of(developer, self.case.answers_a_day, self.case.epsilon_min)
 

@@ -87,12 +87,8 @@ class Release:
     def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
         """Charge a release and make it, or find what this request has bought already: it is never drawn twice.
 
-        Raises
-        ------
-        Refusal, LedgerError, LedgerUnavailable
-            As `Ledger.settle`.
-        LocalPrivacyError
-            If the protocol has no law at this epsilon.
+        Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`; LocalPrivacyError if the protocol has no law at
+        this epsilon.
         """
         loss = Loss(epsilon)
         request = Request(

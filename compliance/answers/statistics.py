@@ -64,10 +64,7 @@ class Cohort:
     ) -> Entry:
         """Charge sums and make them, or find what this request has bought already: it is never drawn twice.
 
-        Raises
-        ------
-        Refusal, LedgerError, LedgerUnavailable
-            As `Ledger.settle`.
+        Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
         """
         request = Request(
             self.dataset,

@@ -58,10 +58,7 @@ class Study:
     def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
         """Charge a table and make it, or find what this request has bought already: it is never drawn twice.
 
-        Raises
-        ------
-        Refusal, LedgerError, LedgerUnavailable
-            As `Ledger.settle`.
+        Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
         """
         what = "records" if self.records else "geometric"
         request = Request(

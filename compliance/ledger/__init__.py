@@ -101,6 +101,9 @@ class _Held:
 class Ledger:
     """The ledger of a compliance service; any number of threads and processes may use one store.
 
+    LedgerError if the place holds no ledger, a chain is broken, or it is not the one that was sealed last;
+    LedgerUnavailable if it cannot be read or written now.
+
     Parameters
     ----------
     place : Path or str, optional
@@ -108,13 +111,6 @@ class Ledger:
         ledger lives in memory, for a game.
     seal : AnySeal, optional
         Without it an old copy of the ledger passes for the ledger, and so does one that anybody wrote.
-
-    Raises
-    ------
-    LedgerError
-        If the place holds no ledger, a chain is broken, or it is not the one that was sealed last.
-    LedgerUnavailable
-        If it cannot be read or written now.
     """
 
     def __init__(self, place: Place | None = None, seal: AnySeal | None = None) -> None:
@@ -142,19 +138,16 @@ class Ledger:
     def set_budget(self, dataset: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
         """Set what a data set may lose in all; setting what holds already changes nothing.
 
+        LedgerError if the data set has a budget for another relation or under another rule: what was charged in one
+        unit is not counted in another. If the name stands for other data, or another one for these people's;
+        LedgerUnavailable.
+
         Parameters
         ----------
         data : bytes
             What the name stands for from now on, as digests that say nothing to who lacks the key: 16 bytes for who is
             in which group, 16 for all that the data say, and then, where it is known, whose they are, as of
             `compliance.records.same_people.Traits.sealed`. Empty binds nothing.
-
-        Raises
-        ------
-        LedgerError
-            If the data set has a budget for another relation or under another rule: what was charged in one unit is
-            not counted in another. If the name stands for other data, or another one for these people's.
-        LedgerUnavailable
         """
         while not self._set_budget(Account(dataset, neighbours, budget, data)):
             pass  # its chain has begun: the record comes once where that begins is sealed
@@ -163,9 +156,7 @@ class Ledger:
     def check_budgets(self, accounts: Sequence[Account], served: Sequence[Served] = ()) -> None:
         """Refuse budgets of which one could not be set, and what could not be admitted; nothing is written.
 
-        Raises
-        ------
-        LedgerError, LedgerUnavailable
+        Raises LedgerError or LedgerUnavailable.
         """
         with self._all_held() as (_, held):
             _check_budgets(accounts, served, held)
@@ -173,19 +164,15 @@ class Ledger:
     def admit(self, policy: bytes, served: Sequence[Served]) -> None:
         """Record a policy that holds from now on; one that holds already adds nothing.
 
+        LedgerError if charges have counted on larger groups than the policy says there are: what they lost between data
+        sets of smaller ones is not known; LedgerUnavailable.
+
         Parameters
         ----------
         policy : bytes
             The SHA-256 of its text.
         served : sequence of Served
             What it serves, to whom. Whoever has a share of one of these data sets and is not named loses it.
-
-        Raises
-        ------
-        LedgerError
-            If charges have counted on larger groups than the policy says there are: what they lost between data sets
-            of smaller ones is not known.
-        LedgerUnavailable
         """
         with self._all_held() as (_, held):
             _check_groups(served, held)
@@ -227,13 +214,8 @@ class Ledger:
     def allocate(self, dataset: str, developer: str, epsilon: float, delta: float = 0.0) -> None:
         """Set a developer's share of a data set's budget, by the same rule; setting what holds changes nothing.
 
-        Shares may add up to more than the budget, which holds regardless.
-
-        Raises
-        ------
-        LedgerError
-            If the data set has no budget, or the developer no name.
-        LedgerUnavailable
+        Shares may add up to more than the budget, which holds regardless. LedgerError if the data set has no budget, or
+        the developer no name; LedgerUnavailable.
         """
         with self._held(dataset) as held:
             whole = held.books.budget(dataset)
@@ -533,10 +515,7 @@ class Ledger:
 def look(place: Place, seal: AnySeal, accounts: Sequence[Account], served: Sequence[Served], *, is_begun: bool) -> None:
     """Refuse what a start with a ledger would refuse, and write nothing, also while a service does.
 
-    Raises
-    ------
-    LedgerError, LedgerUnavailable
-        As `Ledger` and `Ledger.check_budgets`.
+    LedgerError or LedgerUnavailable as `Ledger` and `Ledger.check_budgets`.
     """
     if isinstance(place, Path):
         _check_place(place, seal)

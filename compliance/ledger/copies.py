@@ -25,11 +25,8 @@ from compliance.ledger.store import Store
 def sealed(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:
     """Read the chains of a ledger as they were sealed last, also while a service uses it.
 
-    Raises
-    ------
-    LedgerError
-        If a record was not written with the key, or the last sealed one is not in it.
-    LedgerUnavailable, SealError, OSError
+    LedgerError if a record was not written with the key, or the last sealed one is not in it; LedgerUnavailable,
+    SealError or OSError.
     """
     # The heads first: what is added before the ledger is read is behind them.
     with reading(place) as session:
@@ -47,6 +44,9 @@ def sealed(place: Place, seal: AnySeal) -> tuple[Inspection, ...]:
 def back_up(place: Place, folder: Path, seal: AnySeal) -> tuple[tuple[Path, Head], ...]:
     """Copy a ledger as it is now, and check the copies; a running service is not disturbed.
 
+    LedgerError if the ledger is not the one that was sealed last, or the folder holds the head; LedgerUnavailable,
+    SealError or OSError.
+
     Parameters
     ----------
     place : Path or str
@@ -59,12 +59,6 @@ def back_up(place: Place, folder: Path, seal: AnySeal) -> tuple[tuple[Path, Head
     -------
     tuple of (Path, Head)
         The copies, and where each ends.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger is not the one that was sealed last, or the folder holds the head.
-    LedgerUnavailable, SealError, OSError
     """
     if seal.is_inside(folder):
         raise LedgerError(
@@ -91,6 +85,9 @@ def back_up(place: Place, folder: Path, seal: AnySeal) -> tuple[tuple[Path, Head
 def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -> Head:
     """Put a copy in the place of a ledger that is gone, or of a data set's chain: the records that were checked, anew.
 
+    LedgerError if there is a ledger, the copy was not written with the key, charges are missing of which nothing is
+    said, or something is said though none are; LedgerUnavailable, SealError or OSError.
+
     Parameters
     ----------
     place : Path or str
@@ -103,13 +100,6 @@ def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -
     -------
     Head
         Where the ledger ends now.
-
-    Raises
-    ------
-    LedgerError
-        If there is a ledger, the copy was not written with the key, charges are missing of which nothing is said, or
-        something is said though none are.
-    LedgerUnavailable, SealError, OSError
     """
     for name in (place, *_beside(place)) if isinstance(place, Path) else ():
         if name.exists() and (name != place or name.stat().st_size):

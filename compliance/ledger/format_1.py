@@ -41,14 +41,8 @@ def renew(path: Path, seal: AnySeal) -> None:
     """Write a ledger of format 1 anew in its place; leave any other file as it is.
 
     Its digests change, and so does the sealed head, first: who dies between the two finds the head of what the old
-    records become, which is the same each time.
-
-    Raises
-    ------
-    LedgerError
-        If the chain is broken, or does not end where the head says.
-    LedgerUnavailable
-        If it cannot be written, or is in use.
+    records become, which is the same each time. LedgerError if the chain is broken, or does not end where the head
+    says; LedgerUnavailable if it cannot be written, or is in use.
     """
     if not path.is_file():
         return

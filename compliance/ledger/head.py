@@ -117,11 +117,7 @@ class Seal:
     def read(self) -> Head | None:
         """Return the head as it was sealed last; None if there is no file.
 
-        Raises
-        ------
-        SealError
-            If the file holds nothing that this key sealed.
-        OSError
+        SealError if the file holds nothing that this key sealed; OSError.
         """
         try:
             descriptor = os.open(self.path, os.O_RDONLY)
@@ -208,11 +204,7 @@ def _head_in(place: bytes, key: bytes) -> Head | None:
 def load_key(path: Path) -> bytes:
     """Return the key in a file, which is made, for its owner alone, where there is none.
 
-    Raises
-    ------
-    SealError
-        If the file holds no key, or others than its owner may read it.
-    OSError
+    SealError if the file holds no key, or others than its owner may read it; OSError.
     """
     if not path.exists():
         # Written aside and then linked: nobody sees half a key, and of two processes that make one, one wins.

@@ -91,19 +91,14 @@ class Inspection:
 def inspect(place: Place, key: bytes = b"", *, untouched: bool = False) -> tuple[Inspection, ...]:
     """Read all chains of a ledger as they are at one moment, without its seal.
 
+    LedgerError if the place holds no ledger; LedgerUnavailable if it cannot be read.
+
     Parameters
     ----------
     key : bytes
         As in `Books`.
     untouched : bool
         As of `reading`.
-
-    Raises
-    ------
-    LedgerError
-        If the place holds no ledger.
-    LedgerUnavailable
-        If it cannot be read.
     """
     with reading(place, untouched=untouched) as session:
         return tuple(_inspected(session, chain, key) for chain in session.chains())

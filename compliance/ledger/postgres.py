@@ -394,11 +394,7 @@ def explained(name: str) -> Iterator[None]:
 def connect(url: str) -> psycopg.Connection[tuple[Any, ...]]:
     """Connect to a server that keeps what it has committed; each statement is a transaction until one is begun.
 
-    Raises
-    ------
-    LedgerUnavailable
-        If it may lose what it says is committed, or is only to be read.
-    psycopg.Error
+    LedgerUnavailable if it may lose what it says is committed, or is only to be read; psycopg.Error.
     """
     db = opened(url)
     try:

@@ -60,12 +60,7 @@ class MechanismError(UserError):
 def find_mechanism(name: str) -> Mechanism:
     """Return the mechanism of this name.
 
-    Raises
-    ------
-    KeyError
-        For a name that is not in `MECHANISMS`.
-    MechanismError
-        If nothing is said of it where others look.
+    KeyError for a name that is not in `MECHANISMS`; MechanismError if nothing is said of it where others look.
     """
     mechanism = MECHANISMS[name]
     if mechanism.name not in MECHANISM_LAWS:

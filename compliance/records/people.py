@@ -28,6 +28,10 @@ class RecordsError(ValueError):
 class Records:
     """A test set as compliance holds it.
 
+    RecordsError if the columns do not fit together, or a group is smaller than that in a stratum that a metric needs,
+    or both just as large, where nobody could be in the other one. Checked here, before anybody is admitted, so that no
+    later refusal depends on a protected attribute.
+
     Parameters
     ----------
     labels : ndarray of uint8, shape (people,)
@@ -39,13 +43,6 @@ class Records:
     minimum_group : int
         How many people each group has at least in every stratum that these metrics look at. Public, and part of what
         neighbours are: noise counts on it.
-
-    Raises
-    ------
-    RecordsError
-        If the columns do not fit together, or a group is smaller than that in a stratum that a metric needs, or both
-        just as large, where nobody could be in the other one. Checked here, before anybody
-        is admitted, so that no later refusal depends on a protected attribute.
     """
 
     labels: NDArray[np.uint8]

@@ -23,11 +23,7 @@ class TomlError(ValueError):
 def read(path: Path) -> dict[str, Any]:
     """Read a file.
 
-    Raises
-    ------
-    TomlError
-    OSError, UnicodeDecodeError
-        If the file cannot be read, or is not UTF-8.
+    TomlError; OSError or UnicodeDecodeError if the file cannot be read, or is not UTF-8.
     """
     return loads(content(path).decode("utf-8"))
 
@@ -44,9 +40,7 @@ def content(path: Path) -> bytes:
 def loads(text: str) -> dict[str, Any]:
     """Read a text.
 
-    Raises
-    ------
-    TomlError
+    Raises TomlError.
     """
     text = text.removeprefix("\ufeff")  # a byte order mark, which editors write
     if _LONG_KEY.search(text):

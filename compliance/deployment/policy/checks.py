@@ -89,9 +89,7 @@ def check_released(policies: Sequence[Policy]) -> None:
 def check_change(before: Policies, after: Policies) -> None:
     """Refuse a policy that a running service cannot take up: it listens, and writes its ledger, where it did.
 
-    Raises
-    ------
-    PolicyError
+    Raises PolicyError.
     """
     for key in DeploymentSection.model_fields:
         if getattr(before.deployment, key) != getattr(after.deployment, key):

@@ -139,9 +139,7 @@ def shipped() -> list[str]:
 def read(name: str, folder: Path) -> Preset:
     """Read a preset: one of `shipped`, or a file, whose path starts from a folder.
 
-    Raises
-    ------
-    PresetError
+    Raises PresetError.
     """
     if name not in shipped() and not name.endswith(".toml"):
         raise PresetError(f"must be one of {', '.join(shipped())}, or a file that ends with .toml")

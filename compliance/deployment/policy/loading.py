@@ -440,12 +440,8 @@ def _group_codes(listed: Attribute, categories: Values) -> NDArray[np.uint8]:
 def load_features(policy: Policy) -> NDArray[np.float64] | None:
     """Read what models are given that developers hand over, shape (rows, features), NaN for no value; None for none.
 
-    Raises
-    ------
-    PolicyError
-        If a column has anything but numbers. It tells the column, not the row or the value.
-    DataError
-        If a column is not there.
+    PolicyError if a column has anything but numbers. It tells the column, not the row or the value; DataError if a
+    column is not there.
     """
     if policy.sealed is None or policy.data.file is None:
         return None
@@ -464,15 +460,9 @@ def load_features(policy: Policy) -> NDArray[np.float64] | None:
 def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
     """Read the attributes that are released: the columns, and each person's codes, shape (people, columns).
 
-    None where none are.
-
-    Raises
-    ------
-    PolicyError
-        If the columns stand in another order in the file, a row has a value that is not in its column's domain or none,
-        or a release of so many people is too large. It tells the column, not the row or the value.
-    DataError
-        If the file or a column is not there.
+    None where none are. PolicyError if the columns stand in another order in the file, a row has a value that is not in
+    its column's domain or none, or a release of so many people is too large. It tells the column, not the row or the
+    value; DataError if the file or a column is not there.
     """
     with _named("release.source"):
         return None if policy.release is None else _load_release(policy.release, policy.data.missing_values)

@@ -50,10 +50,7 @@ class Candidates:
     def enough(self, at_least: float | None = None) -> NDArray[np.intp]:
         """Return which have at least so much utility, `at_least` by default: the most useful first.
 
-        Raises
-        ------
-        ValueError
-            If none has.
+        ValueError if none has.
         """
         utilities, least = np.array(self.utilities), self.at_least if at_least is None else at_least
         order = np.argsort(-utilities, kind="stable")
@@ -116,10 +113,7 @@ class Found:
     def least(self, at_least: float | None = None) -> int:
         """Return which of those that are useful enough is expected to have the least disparity.
 
-        Raises
-        ------
-        ValueError
-            If none is useful enough, or nothing is known of gaps.
+        ValueError if none is useful enough, or nothing is known of gaps.
         """
         if not np.isfinite(self.expected).all():
             raise ValueError(f"nothing is known of these candidates' gaps together: {self.metric} of so few models")

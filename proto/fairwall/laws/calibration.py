@@ -38,7 +38,7 @@ from fairwall.laws.sensitivity import (
 def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group: int = 1) -> Laplace:
     """Return the noise that makes each answer of a batch epsilon-private as a whole.
 
-    Its scale is m * global sensitivity / epsilon, from public numbers alone.
+    Its scale is m * global sensitivity / epsilon, from public numbers alone. ValueError for an argument out of range.
 
     Parameters
     ----------
@@ -50,11 +50,6 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group
         Privacy budget of the whole batch, above 0; infinite for no noise.
     minimum_group : int
         g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range.
     """
     require_batch(queries, epsilon)
     return Laplace(queries * global_sensitivity(metric, n, minimum_group=minimum_group) / epsilon)

@@ -73,10 +73,7 @@ class Commitment:
 def commit(rows: Sequence[bytes], attributes: Sequence[int], seed: bytes, salt_key: bytes) -> Commitment:
     """Commit to rows, at least one, with their attributes, and to a seed.
 
-    Raises
-    ------
-    CommitmentError
-        Unless each row has one attribute, 0 or 1.
+    CommitmentError unless each row has one attribute, 0 or 1.
     """
     if not rows or len(rows) != len(attributes) or not set(attributes) <= {0, 1}:
         raise CommitmentError("there must be one attribute a row, 0 or 1, and at least one row")

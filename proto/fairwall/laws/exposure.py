@@ -84,6 +84,8 @@ def revealed(
 ) -> float:
     """Return the balanced accuracy of the best attack with a whole batch, at the worst group size of a public range.
 
+    ValueError for a mechanism of which `is_known` says no.
+
     Parameters
     ----------
     n : int
@@ -92,11 +94,6 @@ def revealed(
         The whole budget of the batch.
     different : int or None
         How many different coordinates the batch has for a cube; None where the attacker still chooses his batch.
-
-    Raises
-    ------
-    ValueError
-        For a mechanism of which `is_known` says no.
     """
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")

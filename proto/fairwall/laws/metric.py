@@ -162,10 +162,7 @@ class Metric:
     def of_gaps(self, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return what it says, from the gaps of means in its strata.
 
-        Raises
-        ------
-        MetricError
-            For a metric with a formula of its own.
+        MetricError for a metric with a formula of its own.
         """
         if self.formula is not None:
             raise MetricError(f"metric {self.name}: does not follow from gaps of means, as is asked for here")

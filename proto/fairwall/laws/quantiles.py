@@ -21,10 +21,7 @@ A likely one is believed to, under a prior.
 def noise_reach(law: Law, level: float = LEVEL) -> float:
     """Return what noise is at most, either way, with a probability of the level.
 
-    Raises
-    ------
-    ValueError
-        For a level out of range, or a law without known quantiles.
+    ValueError for a level out of range, or a law without known quantiles.
     """
     if not 0 < level < 1:
         raise ValueError("the level must be above 0 and below 1")

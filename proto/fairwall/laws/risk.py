@@ -85,7 +85,8 @@ def aimed(
 ) -> float:
     """Return what share of the disadvantaged is named by an attack that aims a whole batch at one person.
 
-    One in 1,000 of the advantaged is named too. Nothing protected is looked at.
+    One in 1,000 of the advantaged is named too. Nothing protected is looked at. ValueError for a mechanism of which
+    `fairwall.laws.exposure.is_known` says no.
 
     Parameters
     ----------
@@ -93,11 +94,6 @@ def aimed(
         People whom the metric looks at, at least 2, taken to be as many in each of its strata.
     shares : Shares
         How small and how large a group may be: the worse of both counts.
-
-    Raises
-    ------
-    ValueError
-        For a mechanism of which `fairwall.laws.exposure.is_known` says no.
     """
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")

@@ -135,10 +135,7 @@ from fairwall.laws.metric import Metric, find_metric
 class Counts:
     """People by label and group: ``nya`` have label y and protected attribute a. Secret.
 
-    Raises
-    ------
-    ValueError
-        For a count that is not a whole number of at least 0.
+    ValueError for a count that is not a whole number of at least 0.
     """
 
     n00: int
@@ -187,6 +184,9 @@ def sensitivities(
 ) -> Sensitivities:
     """Return all sensitivities of any metric, also of those that look at two strata or depend on the labels.
 
+    ValueError for an unknown metric, a beta out of range, a count that is not a whole number of at least g (or 0), or
+    (n0, n1) for two strata.
+
     Parameters
     ----------
     metric : str
@@ -201,12 +201,6 @@ def sensitivities(
         Whether a group may be empty, the gap then being 0, rather than neither data set having an empty group.
     minimum_group : int
         g, how many people of each group neighbours have at least in each of the metric's strata; at least 1. Public.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, a beta out of range, a count that is not a whole number of at least g (or 0), or
-        (n0, n1) for two strata.
     """
     found = find_metric(metric)
     if beta is not None:

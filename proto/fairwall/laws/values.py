@@ -89,6 +89,8 @@ def values_of(
 ) -> Iterator[tuple[NDArray[np.bool_], Values]]:
     """Give, for each of a metric's parts, whom it looks at and what it adds up about them.
 
+    ValueError for an unknown metric, missing labels, or predictions that must be 0 or 1 and are not.
+
     Parameters
     ----------
     predictions : ndarray
@@ -100,11 +102,6 @@ def values_of(
     ------
     members, values : ndarray of bool, Values
         Shape (n,), and of m models, in the order of `Metric.parts`.
-
-    Raises
-    ------
-    ValueError
-        For an unknown metric, missing labels, or predictions that must be 0 or 1 and are not.
     """
     found = find_metric(metric)
     if found.labelled and labels is None:

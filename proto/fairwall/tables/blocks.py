@@ -28,12 +28,7 @@ def read(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int
     """Read some columns, which occur in the header, each once; ``name`` is what an error calls the file.
 
     After each block `kept` is told how many rows there are, and how many bytes are kept; it may end the reading.
-
-    Raises
-    ------
-    DataError
-        For the first row that has another number of fields than the header.
-    pyarrow.ArrowException, OSError
+    DataError for the first row that has another number of fields than the header; pyarrow.ArrowException or OSError.
     """
     import pyarrow as pa
 

@@ -15,10 +15,7 @@ class LocalPrivacyError(UserError, ValueError):
 def require_domain(k: int) -> None:
     """Refuse a domain with nothing to hide in it.
 
-    Raises
-    ------
-    LocalPrivacyError
-        If k is less than 2.
+    LocalPrivacyError if k is less than 2.
     """
     if k < 2:
         raise LocalPrivacyError(f"a sensitive attribute needs a domain of at least 2 values, this one has {k}")
@@ -27,10 +24,7 @@ def require_domain(k: int) -> None:
 def require_epsilon(epsilon: float) -> None:
     """Refuse a budget that no protocol can be given.
 
-    Raises
-    ------
-    LocalPrivacyError
-        If epsilon is not a number above 0 and at most `EPSILON_MAX`.
+    LocalPrivacyError if epsilon is not a number above 0 and at most `EPSILON_MAX`.
     """
     if not 0 < epsilon <= EPSILON_MAX:
         raise LocalPrivacyError(f"epsilon must be above 0 and at most {EPSILON_MAX:,g}, it is {epsilon:,g}")

@@ -82,11 +82,8 @@ class LocalLaw(Generic[L]):
     def law(self, k: int, epsilon: float) -> L:
         """Return the law of the encoding of a value of 0 .. k-1.
 
-        Raises
-        ------
-        LocalPrivacyError
-            For a domain of less than two values or one that the protocol is not for, or an epsilon that is not above 0
-            and at most `EPSILON_MAX`.
+        LocalPrivacyError for a domain of less than two values or one that the protocol is not for, or an epsilon that
+        is not above 0 and at most `EPSILON_MAX`.
         """
         self._require(k, epsilon)
         return self.parameters(k, epsilon)

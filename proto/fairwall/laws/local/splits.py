@@ -20,6 +20,8 @@ _SUM_TOLERANCE = 1e-9
 def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) -> tuple[float, ...]:
     """Split a budget among attributes: each one's epsilon, in their order.
 
+    LocalPrivacyError for anything else.
+
     Parameters
     ----------
     how : str or sequence of float
@@ -28,11 +30,6 @@ def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) ->
         How many values each attribute has, at least 2 each.
     epsilon : float
         The whole budget, above 0.
-
-    Raises
-    ------
-    LocalPrivacyError
-        For anything else.
     """
     if not domains:
         raise LocalPrivacyError("there is no sensitive attribute to split a budget among")
