@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from compliance.ledger import format_1, postgres
+from compliance.ledger import postgres
 from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import (
     Account,
@@ -116,8 +116,6 @@ class Ledger:
     def __init__(self, place: Place | None = None, seal: AnySeal | None = None) -> None:
         if isinstance(place, Path):
             _check_place(place, seal)
-            if seal is not None:
-                format_1.renew(place, seal)
         elif place is not None and seal is not None:
             seal.check_apart(place)
         self._seal = seal

@@ -59,8 +59,7 @@ _SCHEMA = (
 )
 
 _EXTENSIONS = {2: (_ADMISSIONS, f"PRAGMA user_version = {_FORMAT}")}
-"""What makes a ledger of an older format one of this: all that it holds means the same. Format 1 takes more, see
-`compliance.ledger.format_1`."""
+"""What makes a ledger of an older format one of this: all that it holds means the same."""
 
 _BY_TIME = "CREATE INDEX IF NOT EXISTS answered ON entries (developer, time)"
 """For speed alone: an older service may use a file that has it, and this one a file that lacks it."""
@@ -260,7 +259,7 @@ def _check_format(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise LedgerError("it is not a ledger: name the service's ledger file")
     written = db.execute("PRAGMA user_version").fetchone()[0]
-    if written in (1, *_EXTENSIONS):
+    if written in _EXTENSIONS:
         raise LedgerError(f"it is of format {written}: start this fairwall's service, which makes it format {_FORMAT}")
     if written != _FORMAT:
         raise another_format(written, _FORMAT)

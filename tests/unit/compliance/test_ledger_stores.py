@@ -622,7 +622,7 @@ def test_what_is_no_ledger_is_not_opened(tmp_path: Path) -> None:
 
 def test_another_format_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
     ledger.close()
-    for number in (0, 4):
+    for number in (0, 1, 4):
         with closing(sqlite3.connect(path)) as db:
             db.execute(f"PRAGMA user_version = {number}")
         why = f"of format {number}, and this fairwall reads format 3: .* begin another"
