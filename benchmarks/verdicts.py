@@ -116,7 +116,8 @@ def worlds(source: str) -> Iterator[World]:
     values = {ours: Categories.of(Column.of(source, theirs, columns)) for ours, theirs in ATTRIBUTES[name].items()}
     first, *others = ATTRIBUTES[name].values()
     # Whichever value is called advantaged: all people are wanted, and no feature that is protected.
-    table = load(source, protected=first, advantaged=next(iter(values.values())).values[0], drop=others)
+    one, *rest_of_them = next(iter(values.values())).values
+    table = load(source, protected=first, advantaged=one, disadvantaged=tuple(rest_of_them), drop=others)
     order = np.random.default_rng(0).permutation(len(table.labels))
     trains, rest = np.split(order, [int(TRAINS * len(order))])
     model = LogisticRegression(max_iter=1_000).fit(table.encoded[trains], table.labels[trains])

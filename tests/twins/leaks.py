@@ -179,7 +179,7 @@ def whoever_lacks_a_group_is_left_out(patch: pytest.MonkeyPatch) -> None:
         looked_at = [column for column in (data.label, data.protected) if column not in data.impute]
         if data.missing == "refuse" or not looked_at:
             return sound(data, name, table)
-        return ~np.any([loading.missing(name, table, column) for column in looked_at], axis=0)
+        return ~np.any([loading.Values.of(name, column, table).missing() for column in looked_at], axis=0)
 
     patch.setattr(loading, "_audited", audited)
 
