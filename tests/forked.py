@@ -246,7 +246,7 @@ def _become(given: dict[str, Any], streams: Sequence[int]) -> NoReturn:
         os.execv = _execute
         sys.executable = given["python"]
         if given["forks"]:
-            _from_here(several=bool({"run", "replay"} & {*given["words"]}))
+            _from_here(is_late="replay" in given["words"])
         status = _interpreted(given["words"])
     finally:
         with contextlib.suppress(BaseException):
@@ -261,14 +261,14 @@ def _become(given: dict[str, Any], streams: Sequence[int]) -> NoReturn:
         os._exit(status)
 
 
-def _from_here(*, several: bool) -> None:
+def _from_here(*, is_late: bool) -> None:
     """Fork what this process starts of our modules from itself.
 
-    Once it has other threads, from what it was before: a process of several sessions keeps one for that.
+    Not once it has other threads; a process that starts nothing before is kept as it was without them, to fork from.
     """
     global _fork
     lock, before = threading.Lock(), None
-    if several:
+    if is_late:
         before, theirs = socket.socketpair()
         if not os.fork():
             before.close()

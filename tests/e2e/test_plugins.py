@@ -269,18 +269,21 @@ def test_sessions_at_once_leave_out_a_cell_that_fails(tmp_path: Path) -> None:
     assert [cell["developer.strategy"] for cell in result["summary"] if cell["trials"] == 2] == ["good"]
 
 
-def test_a_bad_mechanism_s_words_are_not_passed_on(tmp_path: Path) -> None:
+@pytest.mark.few(1)
+@pytest.mark.parametrize("names", [("tells", "lost"), ("few", "laplace")])
+def test_a_bad_mechanism_s_words_are_not_passed_on(names: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "noise.py").write_text(BAD_MECHANISMS)
     (tmp_path / "small.toml").write_text(SMALL)
-    settings = ["--set", 'compliance.mechanism=["tells", "few", "lost", "laplace"]']
+    settings = ["--set", f"compliance.mechanism={json.dumps(names)}"]
     ran = fairwall("run", "small.toml", *settings, "--plugin", "noise.py", cwd=tmp_path)
     assert ran.returncode == 1
     said = [line.partition("): ")[2] for line in ran.stderr.splitlines() if line.startswith("not finished")]
-    assert said == [
-        "plug-in tells (mechanisms, noise.py): ValueError in release, noise.py:9",
-        "plug-in few (mechanisms, noise.py): its answers are not one float64 for each of 4 models",
-        "plug-in lost (mechanisms, noise.py): its answers are not finite",
-    ]
+    told = {
+        "tells": "plug-in tells (mechanisms, noise.py): ValueError in release, noise.py:9",
+        "few": "plug-in few (mechanisms, noise.py): its answers are not one float64 for each of 4 models",
+        "lost": "plug-in lost (mechanisms, noise.py): its answers are not finite",
+    }
+    assert said == [told[name] for name in names if name in told]
     for log in played(tmp_path).glob("logs/*"):
         assert "there are" not in log.read_text()
 
