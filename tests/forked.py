@@ -35,6 +35,7 @@ _PRELOADED = (
     *("sim.cli.main", "sim.play.runner", "sim.replay.other_decoder", "sim.verify.check", "sim.runs.page"),
     *("sim.games.reveal.report.words", "pyarrow.csv", "pandas", "scipy.special", "scipy.optimize"),
     *("rich.progress", "rich.table", "matplotlib.backends.backend_agg", "typer._click.decorators", "email.parser"),
+    *("sim.report.terminal", "sim.replay.captions", "typer._adapters"),
     # What libraries import where they are first used.
     *("cryptography.hazmat.backends.openssl.backend", "grpc._server", "grpc._interceptor"),
 )
@@ -116,7 +117,10 @@ def _program(words: Sequence[str]) -> str | None:
 
 def _fork(given: dict[str, Any], streams: Sequence[int]) -> int:
     """Have a process forked that is this one's child; its number."""
-    server = _started()
+    return _asked(_started(), given, streams)
+
+
+def _asked(server: socket.socket, given: dict[str, Any], streams: Sequence[int]) -> int:
     text = json.dumps(given).encode()
     socket.send_fds(server, [struct.pack("!I", len(text))], list(streams))
     server.sendall(text)
@@ -162,18 +166,42 @@ def _serve(number: int) -> None:
     plays = (f"{path.parts[-3]}.{path.parts[-2]}.play" for path in Path(__file__).parents[1].glob("*er*/*/play.py"))
     for name in (*_PRELOADED, *plays):
         import_module(name)
+    _warm_up()
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=number) as connection:
-        while True:
-            head, streams, _, _ = socket.recv_fds(connection, 4, 3)
-            if not head:
-                return
-            given = json.loads(_read(connection, *struct.unpack("!I", head)))
-            child = _sibling() or _become(given, streams)
-            for stream in streams:
-                os.close(stream)
-            connection.sendall(struct.pack("!i", child))
+        _answer(connection)
+
+
+def _answer(connection: socket.socket) -> None:
+    """Fork a process for each that is asked for, a child of this one's parent."""
+    while True:
+        head, streams, _, _ = socket.recv_fds(connection, 4, 3)
+        if not head:
+            return
+        given = json.loads(_read(connection, *struct.unpack("!I", head)))
+        child = _sibling() or _become(given, streams)
+        for stream in streams:
+            os.close(stream)
+        connection.sendall(struct.pack("!i", child))
+
+
+def _warm_up() -> None:
+    """Do once what each of many commands would do first: build the parser, read what is shipped, draw a report."""
+    import typer.main
+
+    from sim.cli.main import app
+    from sim.games import read
+    from sim.runs.page import rendered
+    from sim.scenarios.sweep import _original, shipped
+
+    build = typer.main.get_command
+    parser = build(app)
+    typer.main.get_command = lambda asked: parser if asked is app else build(asked)
+    for name, path in shipped().items():
+        _original(path)
+        read(name)
+    rendered(Path(__file__).parent / "golden" / "reveal")
 
 
 def _sibling() -> int:
@@ -220,7 +248,7 @@ def _become(given: dict[str, Any], streams: Sequence[int]) -> NoReturn:
         os.execv = _execute
         sys.executable = given["python"]
         if given["forks"]:
-            _from_here()
+            _from_here(is_late="replay" in given["words"])
         status = _interpreted(given["words"])
     finally:
         with contextlib.suppress(BaseException):
@@ -235,19 +263,38 @@ def _become(given: dict[str, Any], streams: Sequence[int]) -> NoReturn:
         os._exit(status)
 
 
-def _from_here() -> None:
-    """Fork what this process starts from itself, as long as it has no other thread and starts our modules."""
+def _from_here(*, is_late: bool) -> None:
+    """Fork what this process starts of our modules from itself.
+
+    Not once it has other threads; a process that starts nothing before is kept as it was without them, to fork from.
+    """
     global _fork
+    lock, before = threading.Lock(), None
+    if is_late:
+        before, theirs = socket.socketpair()
+        if not os.fork():
+            before.close()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            with contextlib.suppress(OSError):
+                _answer(theirs)
+            os._exit(0)
+        theirs.close()
+
+    def is_alone() -> bool:
+        return len(os.listdir("/proc/self/task")) == 1
 
     def fork(given: dict[str, Any], streams: Sequence[int]) -> int:
-        return os.fork() or _become(given, streams)
+        if before is None or is_alone():
+            return os.fork() or _become(given, streams)
+        with lock:
+            return _asked(before, given, streams)
 
     _fork = fork
     really = subprocess.Popen
 
     def popen(words: Any, *rest: Any, **options: Any) -> subprocess.Popen[Any]:
-        alone = len(os.listdir("/proc/self/task")) == 1
-        return (Popen if alone and not rest and _program(words) == "-m" else really)(words, *rest, **options)
+        can = before is not None or is_alone()
+        return (Popen if can and not rest and _program(words) == "-m" else really)(words, *rest, **options)
 
     subprocess.Popen = popen  # type: ignore[assignment,misc]
 

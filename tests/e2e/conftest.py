@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from tests import command
+from sim.play import processes
+from tests import command, forked
 from tests.command import SMALL
 
 PARTIES = ("compliance", "developer", "adversary")
@@ -42,6 +44,14 @@ class LiveRun:
     def trials(self) -> int:
         """How many trials are finished."""
         return sum(len(path.read_text().splitlines()) for path in self.folder.glob("*/trials.jsonl"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forked_parties() -> Iterator[None]:
+    """Have the parties of a game that a test plays in its own process forked, as those of the command are."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(processes, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": forked.Popen}))
+        yield
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ def files(folder: Path) -> set[Path]:
     return {path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
+@pytest.mark.check
 def test_it_says_what_answers_will_be_worth_and_leaves_nothing_behind(place: Path) -> None:
     before = files(place)
     done = fairwall("deploy", "check", "--policy", "policy.toml", cwd=place)

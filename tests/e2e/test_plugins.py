@@ -85,6 +85,7 @@ WHY = {
     "leaves": r"SystemExit in leaves, bad.py:25: 0",
     "asks": r"was refused in asks, bad.py:28: REASON_PREDICTIONS_OUT_OF_RANGE",
     "three": r"is no Strategy",
+    "broken": r"ModuleNotFoundError when it was imported, broken.py:1: No module named 'nothere'",
 }
 MECHANISM = '\nMECHANISMS = {"two-sided": TWO_SIDED}\n'
 BAD_MECHANISMS = """
@@ -213,23 +214,23 @@ def test_what_a_party_alone_runs_has_a_stand_in_elsewhere() -> None:
     assert {table.kind for table in tables if table.is_elsewhere} == set(plugins.OF_PARTIES)
 
 
-def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bad", [("raises",), pytest.param(tuple(WHY), marks=pytest.mark.check)])
+def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(
+    bad: tuple[str, ...], tmp_path: Path
+) -> None:
     (tmp_path / "bad.py").write_text(BAD)
     (tmp_path / "broken.py").write_text('import nothere\nSTRATEGIES = {"broken": 1}\n')
     (tmp_path / "small.toml").write_text(SMALL)
-    names = ["good", *WHY, "broken", "best"]
+    names = ["good", *bad, "best"]
     files = ["--plugin", "bad.py", "--plugin", "broken.py"]
     settings = ["--set", f"developer.strategy={json.dumps(names)}", "--set", "scenario.plugin_seconds=1.5"]
     ran = fairwall("run", "small.toml", *settings, *files, cwd=tmp_path)
     assert ran.returncode == 1
     said = [line for line in ran.stderr.splitlines() if line.startswith("not finished")]
-    for line, (name, why) in zip(said, WHY.items(), strict=False):
-        named = rf"not finished \(developer.strategy = {name}\): plug-in {name} \(strategies, bad.py\): {why}"
+    for line, name in zip(said, bad, strict=True):
+        file = "broken.py" if name == "broken" else "bad.py"
+        named = rf"not finished \(developer.strategy = {name}\): plug-in {name} \(strategies, {file}\): {WHY[name]}"
         assert re.fullmatch(named, line), line
-    assert said[len(WHY) :] == [
-        "not finished (developer.strategy = broken): plug-in broken (strategies, broken.py): "
-        "ModuleNotFoundError when it was imported, broken.py:1: No module named 'nothere'"
-    ]
     result = json.loads((played(tmp_path) / "result.json").read_text())
     assert [failure["cell"]["developer.strategy"] for failure in result["failures"]] == names[1:-1]
     finished = [cell["developer.strategy"] for cell in result["summary"] if cell["trials"] == 2]
@@ -237,20 +238,21 @@ def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(tm
     assert "Traceback" not in ran.stderr
 
 
-def test_the_code_of_a_party_is_never_run_in_the_referee_s_process(tmp_path: Path) -> None:
+@pytest.mark.few(1)
+@pytest.mark.parametrize("key", ["strategy=good", "decoder=still"])
+def test_the_code_of_a_party_is_never_run_in_the_referee_s_process(key: str, tmp_path: Path) -> None:
     """It would find every card there, or change how it is scored."""
     (tmp_path / "small.toml").write_text(SMALL)
     (tmp_path / "mine.py").write_text(
         "import sys\nif 'sim.games' in sys.modules or 'compliance.records' in sys.modules:\n    raise SystemExit(3)\n"
         + BAD.split("DECODERS")[0].replace("TABLE = ", "DECODERS = {'still': lambda e: e.rows.sum(axis=0)}\nTABLE = ")
     )
-    for key in ("strategy=good", "decoder=still"):
-        changes = ("--set", f"developer.{key}", "--plugin", "mine.py")
-        ran = fairwall("run", "small.toml", *changes, cwd=tmp_path, forks=False)
-        assert ran.returncode == 0, ran.stderr
-    for folder in (tmp_path / "runs").iterdir():
-        for words in (["report", folder], ["verify", folder], ["replay", folder, "--plugin", "mine.py"]):
-            assert fairwall(*words, cwd=tmp_path, forks=False).returncode == 0
+    changes = ("--set", f"developer.{key}", "--plugin", "mine.py")
+    ran = fairwall("run", "small.toml", *changes, cwd=tmp_path, forks=False)
+    assert ran.returncode == 0, ran.stderr
+    folder = played(tmp_path)
+    for words in (["report", folder], ["verify", folder], ["replay", folder, "--plugin", "mine.py"]):
+        assert fairwall(*words, cwd=tmp_path, forks=False).returncode == 0
 
 
 @pytest.mark.check
@@ -265,18 +267,21 @@ def test_sessions_at_once_leave_out_a_cell_that_fails(tmp_path: Path) -> None:
     assert [cell["developer.strategy"] for cell in result["summary"] if cell["trials"] == 2] == ["good"]
 
 
-def test_a_bad_mechanism_s_words_are_not_passed_on(tmp_path: Path) -> None:
+@pytest.mark.few(1)
+@pytest.mark.parametrize("names", [("tells", "lost"), ("few", "laplace")])
+def test_a_bad_mechanism_s_words_are_not_passed_on(names: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "noise.py").write_text(BAD_MECHANISMS)
     (tmp_path / "small.toml").write_text(SMALL)
-    settings = ["--set", 'compliance.mechanism=["tells", "few", "lost", "laplace"]']
+    settings = ["--set", f"compliance.mechanism={json.dumps(names)}"]
     ran = fairwall("run", "small.toml", *settings, "--plugin", "noise.py", cwd=tmp_path)
     assert ran.returncode == 1
     said = [line.partition("): ")[2] for line in ran.stderr.splitlines() if line.startswith("not finished")]
-    assert said == [
-        "plug-in tells (mechanisms, noise.py): ValueError in release, noise.py:9",
-        "plug-in few (mechanisms, noise.py): its answers are not one float64 for each of 4 models",
-        "plug-in lost (mechanisms, noise.py): its answers are not finite",
-    ]
+    told = {
+        "tells": "plug-in tells (mechanisms, noise.py): ValueError in release, noise.py:9",
+        "few": "plug-in few (mechanisms, noise.py): its answers are not one float64 for each of 4 models",
+        "lost": "plug-in lost (mechanisms, noise.py): its answers are not finite",
+    }
+    assert said == [told[name] for name in names if name in told]
     for log in played(tmp_path).glob("logs/*"):
         assert "there are" not in log.read_text()
 

@@ -45,6 +45,7 @@ def test_no_log_holds_a_key_or_a_row(seen_run: Any) -> None:
         assert not re.search(r"(\b[01]\b[ ,]+){8}", text)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("party", ["developer", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_a_party_that_is_killed_ends_the_run_with_its_name(live_run: Any, party: str) -> None:
     finished = live_run.trials()

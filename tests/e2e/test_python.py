@@ -49,6 +49,7 @@ def python(place: Path, code: str, *options: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.check
 def test_a_run_is_played_where_everything_of_ours_is_shadowed(place: Path) -> None:
     (place / "small.toml").write_text(SMALL)
     done = python(

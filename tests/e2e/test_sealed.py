@@ -319,12 +319,12 @@ def _policy(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "twice": (lambda p: p["sealed"].update(features=["debt", "debt"]), "sealed.features: a column stands there twice"),
     "protected": (lambda p: p["sealed"].update(features=["income", "group"]), "sealed.features: 'group' is protected"),
     "the label": (
         lambda p: p["sealed"].update(features=["repaid"]),
         "sealed.features: 'repaid' is protected, the label",
     ),
-    "twice": (lambda p: p["sealed"].update(features=["debt", "debt"]), "sealed.features: a column stands there twice"),
     "none": (lambda p: p["sealed"].update(features=[]), "sealed.features: must have at least 1"),
     "not there": (lambda p: p["sealed"].update(features=["rent"]), "sealed.features: .*no column 'rent'"),
     "a typo": (lambda p: p["sealed"].update(megabyte=1), "sealed.megabyte: unknown key.*megabytes"),

@@ -245,8 +245,8 @@ def test_people_who_change_are_not_audited_until_the_service_starts_again(tmp_pa
 
 
 ONE_LINE = {
-    "no file": ({"people/*": "nobody/*"}, "data.source"),
     "no id": ({'\nid = "customer"': ""}, "data.id"),
+    "no file": ({"people/*": "nobody/*"}, "data.source"),
     "another id": ({'id = "customer"': 'id = "person"'}, "no column 'person'"),
     "groups": ({'id = "customer"': 'id = "customer"\ngroups = { sex = ["f", "m"] }'}, "data.groups"),
     "recommended": ({'"counts"': '"recommended"'}, "audit.mechanism"),

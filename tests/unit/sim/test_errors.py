@@ -33,9 +33,6 @@ def said_to_be_one_line() -> Iterator[tuple[str, str]]:
                         yield ".".join([package, *path.relative_to(root).with_suffix("").parts]), node.name
 
 
-ERRORS = [getattr(importlib.import_module(module), name) for module, name in said_to_be_one_line()]
-
-
 def ended(monkeypatch: pytest.MonkeyPatch, error: Exception) -> int | str | None:
     """Tell the status that the command ends with if an error is raised in it."""
 
@@ -52,8 +49,9 @@ def ended(monkeypatch: pytest.MonkeyPatch, error: Exception) -> int | str | None
 def test_an_error_that_says_it_is_one_line_ends_the_command_with_it_and_status_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert len(ERRORS) >= 18
-    for kind in ERRORS:
+    errors = [getattr(importlib.import_module(module), name) for module, name in said_to_be_one_line()]
+    assert len(errors) >= 18
+    for kind in errors:
         assert issubclass(kind, UserError)
         assert ended(monkeypatch, kind("it\nis\x1b[2J 'so'")) == 2
         assert capsys.readouterr().err == r"fairwall: it\nis\x1b[2J 'so'" + "\n"

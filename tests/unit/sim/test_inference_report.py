@@ -25,7 +25,6 @@ from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, ScenarioError, Sweep, shipped
 from tests.printed import terminal
 
-NAMES = [name for name in shipped() if read(name).scenario.scenario.game == "inference"]
 FIRST = ("dia-adult-sex", "dia-german", "fft-lambda", "fft-via-compliance")
 """Those of each kind whose pages are drawn."""
 
@@ -152,7 +151,7 @@ def test_the_terminal_tables_fit_80_columns(name: str) -> None:
 
 
 def test_the_papers_figures_stand_beside_cells_and_say_of_what_data() -> None:
-    for name, sweep in ((name, read(name)) for name in NAMES):
+    for name, sweep in ((name, sweep) for name in shipped() if (sweep := read(name)).game == "inference"):
         for figure in sweep.scenario.paper:
             source, _, attribute = figure.data.partition(", ")
             own = [f"data.source={source}:mine.csv", f"data.protected={attribute}"]
