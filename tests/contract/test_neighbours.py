@@ -90,7 +90,6 @@ def test_nor_in_500_sequences_that_are_drawn_anew(case: int, folder: Path) -> No
 FOUND_BY = {
     "tables_cost_less_of_uneven_groups": 0,
     "small_groups_are_refused": 7,
-    "narrower_intervals_for_even_groups": 7,
     "whoever_lacks_a_group_is_left_out": 58,
 }
 """Of some leaks, a sequence that shows them; of the others it is sought."""

@@ -179,7 +179,7 @@ def test_printed_conceal_against_the_best_decoder(attack: Play, epsilon: float, 
     assert result["summary"][0]["leakage"] >= least - 4
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=50)
 def test_the_best_strategy_set_on_a_scenario_of_another_one_gains_by_asking(play: Play) -> None:
     settings = (
         "developer.strategy=best",

@@ -154,7 +154,13 @@ def test_another_question_or_another_answer_is_told_from_the_ledger_s(copied: Pa
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("mechanism", ["laplace", "cube", "recommended", "randomized-response", "cells"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        *("laplace", "randomized-response"),
+        *(pytest.param(name, marks=pytest.mark.slow(seconds=14)) for name in ("cube", "recommended", "cells")),
+    ],
+)
 def test_every_pure_mechanism_is_opened_and_a_start_changes_nothing(tmp_path: Path, mechanism: str) -> None:
     binding(tmp_path, mechanism, queries_max=20)
     rng = np.random.default_rng(2)

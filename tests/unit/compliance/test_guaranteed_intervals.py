@@ -138,7 +138,7 @@ def test_q_of_two_coordinates_of_one_cube_is_the_quantile_of_draws(sides: int) -
 
 
 # 1,500 answers hold fewer than 94% but for 1 time in 30 where 95% do; draws are seeded, and these do.
-@pytest.mark.check
+@pytest.mark.slow(seconds=12)
 @pytest.mark.parametrize(
     ("name", "epsilon", "metric", "later"),
     [
@@ -206,7 +206,7 @@ def covered(question: Question, epsilon: float, draws: int, *, later: bool = Fal
     return float(np.mean(inside))
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=6)
 @pytest.mark.parametrize(
     ("models", "people", "epsilon", "metric", "later", "against"),
     [
