@@ -216,13 +216,6 @@ def _sibling() -> int:
     return child
 
 
-class _InsteadError(BaseException):
-    """What a process is to become that executes our interpreter again."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = list(words)
-
-
 def _become(given: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     """Be the program asked for, to its end."""
     status = 1
@@ -245,7 +238,6 @@ def _become(given: dict[str, Any], streams: Sequence[int]) -> NoReturn:
             for number, mode, line in ((0, "r", -1), (1, "w", -1), (2, "w", 1))
         )
         sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-        os.execv = _execute
         sys.executable = given["python"]
         if given["forks"]:
             _from_here(is_late="replay" in given["words"])
@@ -299,12 +291,6 @@ def _from_here(*, is_late: bool) -> None:
     subprocess.Popen = popen  # type: ignore[assignment,misc]
 
 
-def _execute(path: str, words: Sequence[str]) -> None:
-    if _program(words) is None:
-        os.execve(path, [*words], dict(os.environ))  # noqa: S606 - as it was asked
-    raise _InsteadError(words)
-
-
 def _interpreted(words: Sequence[str]) -> int:
     """Run a program as the interpreter's first; the exit status, of a process that Ctrl-C ended -2."""
     isolated = words[1] == "-I"
@@ -317,8 +303,6 @@ def _interpreted(words: Sequence[str]) -> int:
         else:
             main = sys.modules["__main__"] = types.ModuleType("__main__")
             exec(compile(what, "<string>", "exec"), main.__dict__)  # noqa: S102 - the program of a test
-    except _InsteadError as instead:
-        return _interpreted(instead.words)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return (end.code or 0) & 0xFF
