@@ -51,7 +51,8 @@ def people(folder: Path, race: np.ndarray = RACE, sex: np.ndarray = SEX) -> None
 def written(folder: Path, by: Any = BY, mechanism: str = "counts", **data: Any) -> Path:
     policy = tomllib.loads((folder / "policy.toml").read_text())
     own = {"source": "people.csv", "protected": by, "label": "repaid", "positive": "1", "minimum_group": 20, "id": "id"}
-    policy["data"] = own | data
+    others = {"disadvantaged": {"race": ["Black", "Other"]}} if "race" in by else {}
+    policy["data"] = own | others | data
     policy["audit"] = {"metrics": ["sp", "eo"], "mechanism": mechanism, "queries_max": 20, "reveal_max": 1.0}
     policy["budget"]["epsilon"] = 40.0
     policy["developers"] = {"alice": {"epsilon": 30.0}, "bob": {"epsilon": 2.0}}
@@ -212,13 +213,22 @@ def turned(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]
     ("change", "line"),
     [
         (turned(lambda p: p["data"].update(advantaged="White")), "data.advantaged: goes with one protected column"),
-        (turned(lambda p: p["data"].update(disadvantaged="x")), "data.disadvantaged: goes with one protected column"),
+        (
+            turned(lambda p: p["data"].update(disadvantaged="x")),
+            "data.disadvantaged: must be values of one protected column",
+        ),
         (turned(lambda p: p["data"].update(protected="race")), "data.advantaged: is missing"),
         (turned(lambda p: p["data"].update(protected={})), "data.protected"),
         (turned(lambda p: p["data"].update(protected={"race": []})), "data.protected"),
         (turned(lambda p: p["data"].update(protected={"race": ["Green"]})), "has no value 'Green'"),
-        (turned(lambda p: p["data"].update(protected={"sex": ["Male", "Female"]})), "the disadvantaged group is empty"),
-        (turned(lambda p: p["data"].update(protected={"race": ["White"], "repaid": ["1"]})), "both protected and the"),
+        (
+            turned(lambda p: p["data"].update(protected={"sex": ["Male", "Female"]}, disadvantaged={})),
+            "the disadvantaged group is empty",
+        ),
+        (
+            turned(lambda p: p["data"].update(protected={"race": ["White", "Asian"], "repaid": ["1"]})),
+            "both protected and the",
+        ),
         (turned(lambda p: p["data"].update(protected={"race": ["White"], "age": ["1"]})), "'age'"),
         (turned(lambda p: p["data"].update(public=["sex"])), "data.public: must not have a protected column"),
         (turned(lambda p: p["data"].update(minimum_group=200)), "data.minimum_group: metric"),

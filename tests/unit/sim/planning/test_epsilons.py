@@ -48,7 +48,7 @@ def least(found: Choices, width: float) -> float | None:
 def test_figures_are_those_of_a_plan_at_each_epsilon() -> None:
     asked = replace(LAPLACE, mechanism="counts")
     found = choices(asked)
-    assert [one.epsilon for one in found.bought] == list(epsilons.EPSILONS)
+    assert [one.epsilon for one in found.bought] == sorted({*epsilons.EPSILONS, asked.epsilon})
     for one in found.bought[::2]:
         assert one.reach == make(replace(asked, epsilon=one.epsilon), 0.05).reach
     reaches = [one.reach or 2.0 for one in found.bought]
