@@ -72,7 +72,8 @@ class RunFolder:
         """Make a new folder, named by time and scenario, of a run with a key that is given or drawn."""
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "run"
-        path = parent / f"{now}-{slug[:40]}-{secrets.token_hex(3)}"
+        while (path := parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}").exists():
+            pass  # two of one second may draw the same digits
         made = tuple(above for above in (parent, *parent.parents) if not above.exists())
         (path / "logs").mkdir(parents=True)
         folder = cls(path, path.name, made)

@@ -285,7 +285,7 @@ def test_the_health_of_each_service_can_be_asked(deployment: Deployment, second:
 def test_where_to_listen_may_be_said_at_the_start(deployment: Deployment) -> None:
     with deployment.started("--listen", "nowhere") as process:
         assert process.wait(60) == 2
-    assert deployment.log == "compliance: --listen: must be host:port, not nowhere\n"
+    assert deployment.log == "compliance: --listen: must be host:port, such as 127.0.0.1:7443, not nowhere\n"
 
 
 # What is done with a ledger -------------------------------------------------------------------------------------------
