@@ -469,7 +469,12 @@ def test_the_file_of_the_page_is_played(tmp_path: Path) -> None:
     again = runs.run(
         "reveal-adult-100",
         trials=1,
-        settings={"developer.strategy": "mine", "developer.queries": 4, "compliance.mechanism": "two-sided"},
+        settings={
+            "developer.strategy": "mine",
+            "developer.queries": 4,
+            "compliance.mechanism": "two-sided",
+            "compliance.epsilon": 5.0,
+        },
         plugins=[tmp_path / "both.py"],  # a party runs the one kind, and another party the other
         out=tmp_path / "again",
     )
