@@ -42,6 +42,9 @@ _HOST = "127.0.0.1"
 _LEAVE_SECONDS = 4.0
 """How long the parties together have to leave, before those that have not are killed."""
 
+_LAST_WORDS_SECONDS = 0.3
+"""How long a party that a plug-in ends may outlive one that called it."""
+
 _START_SECONDS = 120.0
 """How long a program that is not ours may take until it says where it listens."""
 
@@ -183,7 +186,7 @@ def launch(
         start.meanwhile()
         announced = {party.name: _announced(party) for party in parties}
         for party in parties:
-            threading.Thread(target=_watch, args=(party, leaving, on_death), daemon=True).start()
+            threading.Thread(target=_watch, args=(party, parties, leaving, on_death), daemon=True).start()
         yield announced
         # Played to the end: each has been told so, and closes its transcript before it leaves.
         leaving.set()
@@ -269,10 +272,17 @@ def _announced(party: Party) -> Announced:
         raise PartyDied(f"{party.name}: its first line {error}: {line[:80]!r}") from None
 
 
-def _watch(party: Party, leaving: threading.Event, on_death: Callable[[Party], None]) -> None:
+def _watch(party: Party, parties: Sequence[Party], leaving: threading.Event, on_death: Callable[[Party], None]) -> None:
+    """Wait until a party ends, and tell of it, or of another that a plug-in ended: this one may have called that."""
     party.process.wait()
-    if not leaving.is_set():
-        on_death(party)
+    if leaving.is_set():
+        return
+    if party.process.returncode not in (0, plugins.STATUS):
+        for other in parties:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                other.process.wait(_LAST_WORDS_SECONDS)
+    failed = [each for each in parties if each.process.poll() == plugins.STATUS]
+    on_death(failed[0] if failed else party)
 
 
 def _end(parties: list[Party]) -> None:
