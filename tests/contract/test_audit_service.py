@@ -270,6 +270,7 @@ def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, Ca
     assert np.isnan([answer.low, answer.high, answer.probability_above]).all()
 
 
+@pytest.mark.check
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["laplace", "counts", "cube", "cells"])
 def test_a_bound_on_the_probability_to_be_above_is_wrong_as_seldom_as_it_says(

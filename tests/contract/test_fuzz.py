@@ -750,7 +750,7 @@ def test_spoilt_bytes_are_refused_and_cost_nothing(target: Target, service: str)
 @pytest.mark.few(1)
 @pytest.mark.parametrize("service", SERVICES)
 def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_messages(target, service, 40)
+    check_messages(target, service, 20)
 
 
 @pytest.mark.slow(seconds=25)

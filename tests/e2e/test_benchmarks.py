@@ -55,6 +55,7 @@ def test_a_benchmark_runs(path: Path) -> None:
     assert measured.read_bytes() == before, "what was measured stays"
 
 
+@pytest.mark.check
 def test_the_cheapest_benchmark_runs() -> None:
     # The others run with `make check`.
     assert FIGURE.search(run(ROOT / "benchmarks" / "ep_games.py"))

@@ -711,6 +711,7 @@ def test_no_party_writes_core_files_opens_many_files_or_gets_new_privileges(part
     assert no_new_privileges == is_locked_in
 
 
+@pytest.mark.check
 def test_the_page_tells_of_every_layer() -> None:
     page = (ROOT / "docs/confinement.md").read_text()
     assert set(confine.LAYERS) == set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE))

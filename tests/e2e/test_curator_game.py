@@ -86,6 +86,7 @@ def cells_of(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.check
 def test_a_cheat_wins_undefended_and_is_accused_under_a_commitment(toy: Path) -> None:
     honest, bound, free, picked = cells_of(toy)
     assert (honest["accused"], honest["shift"], honest["won"]) == (0, 0, 0)

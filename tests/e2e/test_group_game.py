@@ -225,6 +225,7 @@ def test_parties_that_cheat_are_named(tmp_path: Path, twins: Twins) -> None:
         assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
 
 
+@pytest.mark.check
 def test_a_line_that_says_otherwise_is_found(tmp_path: Path) -> None:
     exact = ONE.replace("epsilon = 1.0\nmodels = 1", 'strategy = "halves"\nepsilon = "inf"\nmodels = 20\nbatches = 6')
     folder = played(tmp_path, exact)

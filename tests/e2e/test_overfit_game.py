@@ -119,6 +119,7 @@ def patched(one: OverfitDeal, rows: tuple[int, ...]) -> Patched:
     return Patched(one, OverfitOutcome(Patches(rows, 0), b"", AuditReport((), 0.0)))
 
 
+@pytest.mark.check
 def test_patches_move_the_audited_gap_and_others_gaps_little(toy: Path) -> None:
     cells, lines = cells_of(toy), [json.loads(line) for line in (toy / "trials.jsonl").read_text().splitlines()]
     assert len(lines) == 10

@@ -187,6 +187,7 @@ def test_what_is_installed_is_listed_and_nothing_of_it_run(python: str, tmp_path
     assert shown[0].split() == ["strategies", "coins", "fairwall-example", "0.1"]
 
 
+@pytest.mark.check
 def test_a_package_whose_code_nothing_records_is_not_used(python: str, tmp_path: Path) -> None:
     """As one that is installed with -e: its digest would be the same whatever it does."""
     ran = installed(python, "run", "reveal-adult-100", "--set", "compliance.mechanism=linked", cwd=tmp_path)
@@ -194,6 +195,7 @@ def test_a_package_whose_code_nothing_records_is_not_used(python: str, tmp_path:
     assert "plug-in linked (mechanisms, linked 1): nothing records what its code is" in ran.stderr
 
 
+@pytest.mark.check
 def test_shards_by_other_versions_of_a_plug_in_are_not_merged(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL.replace("seed = 7", 'seed = 7\nsecret = "seed"'))
     (tmp_path / "key").write_bytes(bytes(32))
@@ -214,7 +216,8 @@ def test_what_a_party_alone_runs_has_a_stand_in_elsewhere() -> None:
     assert {table.kind for table in tables if table.is_elsewhere} == set(plugins.OF_PARTIES)
 
 
-@pytest.mark.parametrize("bad", [("raises",), pytest.param(tuple(WHY), marks=pytest.mark.check)])
+@pytest.mark.check
+@pytest.mark.parametrize("bad", [("raises",), tuple(WHY)])
 def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(
     bad: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -238,7 +241,7 @@ def test_each_bad_strategy_is_told_in_one_line_and_the_other_cells_are_played(
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("key", ["strategy=good", "decoder=still"])
 def test_the_code_of_a_party_is_never_run_in_the_referee_s_process(key: str, tmp_path: Path) -> None:
     """It would find every card there, or change how it is scored."""

@@ -59,6 +59,7 @@ def refusal(call: Callable[[], object]) -> str:
 # One ledger -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_an_answer_that_one_service_gave_the_other_gives_again(deployment: Deployment, second: str) -> None:
     with (
         deployment.served(),

@@ -470,6 +470,7 @@ class Hidden:
     assert not (tmp_path / "runs").exists(), "nothing was started"
 
 
+@pytest.mark.check
 def test_a_party_without_the_extra_ends_with_one_line(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the training extra is not installed")
     scenario = tmp_path / "small.toml"

@@ -155,6 +155,7 @@ def test_a_refusal_says_its_reason_and_its_numbers(stranger: Stranger) -> None:
     assert (told.returncode, told.stderr) == (1, "ask: CALLER_NOT_ALLOWED: this party may not call this method\n")
 
 
+@pytest.mark.check
 def test_what_cannot_be_asked_is_status_2_and_nothing_is_sent(stranger: Stranger) -> None:
     with stranger.served.client() as client:
         before = client.terms().epsilon_remaining

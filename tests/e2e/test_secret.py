@@ -154,6 +154,7 @@ def test_what_was_broken_off_comes_out_as_if_it_had_not_been(folder: Path, tmp_p
     assert verify(broken).findings == ()
 
 
+@pytest.mark.check
 def test_another_run_of_the_same_seed_is_another_game(reveal: Path) -> None:
     again = played(scenario_of(reveal).parent, "small.toml")
     assert key_of(again) != key_of(reveal)

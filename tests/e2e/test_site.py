@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 pytestmark = [
+    pytest.mark.check,
     pytest.mark.skipif(find_spec("mkdocs") is None, reason="MkDocs is not installed: `make site` installs it"),
     pytest.mark.skipif(not (ROOT / "scripts/site/node_modules").exists(), reason="`make site` installs Mermaid"),
 ]

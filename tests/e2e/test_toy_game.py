@@ -57,6 +57,7 @@ def test_it_costs_at_most_80_lines() -> None:
     assert len([line for line in Path(toy_game.__file__).read_text().splitlines() if line.strip()]) <= 80
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("secret", ["random", pytest.param("seed", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("sweep")
 def test_it_plays_verifies_replays_resumes_and_reports(

@@ -148,6 +148,7 @@ MISREPORTS = submitting(
 )
 
 
+@pytest.mark.check
 def test_who_shows_other_than_it_committed_to_is_accused(tmp_path: Path, twins: Twins) -> None:
     twins({"developer": CHANGES_ITS_MIND})
     honest = TOY.replace('"group-thresholds"\nknows = "given"', '"honest"\ncommitted = true')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,11 @@ ROOT = Path(__file__).parents[2]
 def made(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "Makefile").write_text((ROOT / "Makefile").read_text())
     (folder / "pyproject.toml").touch()
-    return subprocess.run(["make", *words], cwd=folder, capture_output=True, text=True, timeout=20, check=False)
+    # Not as a part of the make that may have started the tests: it would say that it enters and leaves folders.
+    alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    return subprocess.run(
+        ["make", *words], cwd=folder, env=alone, capture_output=True, text=True, timeout=20, check=False
+    )
 
 
 def written(path: Path, version: str) -> Path:

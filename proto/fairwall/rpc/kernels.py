@@ -154,10 +154,9 @@ def _linear_algebra() -> dict[str, str]:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return {}
-    files = {Path("/" + line.partition("/")[2]) for line in maps if "/lib" in line}
-    ours = (
-        file for file in sorted(files) if file.name.startswith("lib") and ("blas" in file.name or "mkl" in file.name)
-    )
+    names = {"/" + line.partition("/")[2] for line in maps if "/lib" in line and ("blas" in line or "mkl" in line)}
+    files = sorted(map(Path, names))
+    ours = (file for file in files if file.name.startswith("lib") and ("blas" in file.name or "mkl" in file.name))
     return {f"{_LINEAR_ALGEBRA} of {file.parent.name.removesuffix('.libs')}": _asked(str(file)) for file in ours}
 
 

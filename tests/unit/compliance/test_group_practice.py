@@ -224,6 +224,7 @@ def held(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[str,
     return out
 
 
+@pytest.mark.check
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "epsilon"), [*zip(WORLDS, (0.3, 1.0, 3.0, 0.3, 1.0), strict=True)])
 @pytest.mark.parametrize("worlds", [15, pytest.param(300, marks=pytest.mark.slow)])

@@ -244,6 +244,7 @@ def test_n0_s_noise_is_that_of_the_common_sums_where_it_is_bought_with_them(monk
     assert [size.shared for size in sizes] == [True, False]
 
 
+@pytest.mark.check
 def test_q_of_two_cubes_is_the_quantile_of_other_draws() -> None:
     for shared in (True, False):
         # 10^6 draws err by 2.2e-4 of a level; quantiles are those of 10^5, 6.2 deviations up.

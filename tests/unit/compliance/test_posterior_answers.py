@@ -111,6 +111,7 @@ def people_of(disadvantaged: int, people: int = 1000) -> tuple[NDArray[np.uint8]
     return groups, Records(np.zeros(people, np.uint8), groups, ("sp",))
 
 
+@pytest.mark.check
 def test_what_cells_cannot_tell_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores in three clusters, in each of which one group is higher by .05: three cells show no gap.
 

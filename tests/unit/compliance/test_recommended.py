@@ -162,6 +162,7 @@ def test_nor_where_the_gap_may_be_too_large() -> None:
 # Very many people ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "models"), [("decisions", 1), ("near", 5), ("thresholds", 5)])
 def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(

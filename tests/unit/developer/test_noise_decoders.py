@@ -133,7 +133,8 @@ def enumerated(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.floa
     return sets, weight / weight.sum()
 
 
-@pytest.mark.parametrize("noise", [Laplace(0.1), pytest.param(Uniform(0.2), marks=pytest.mark.check)])
+@pytest.mark.check
+@pytest.mark.parametrize("noise", [Laplace(0.1), Uniform(0.2)])
 def test_sampled_and_propagated_marginals_are_those_of_the_posterior(noise: Law) -> None:
     off_ep, off_mcmc, off_prior = [], [], []
     for seed in range(2):

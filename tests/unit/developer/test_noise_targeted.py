@@ -68,6 +68,7 @@ def test_a_large_epsilon_hides_nobody(mechanism: str) -> None:
     assert right(Terms(mechanism=mechanism, epsilon=100.0, delta=1e-5 if "gaussian" in mechanism else 0.0), 60) == 60
 
 
+@pytest.mark.check
 def test_one_answer_of_conceal_tells_a_target() -> None:
     """Measured over 12,000 trials: 95.2%."""
     trials = 400

@@ -98,11 +98,11 @@ def play(
 
 
 # The best strategy plays all others, which are played by themselves; the search plays it, after minutes of its own.
+@pytest.mark.check
 @pytest.mark.parametrize(
     "name",
     [
-        "pair",
-        *(pytest.param(name, marks=pytest.mark.check) for name in ("sensing", "targeted")),
+        *("pair", "sensing", "targeted"),
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in STRATEGIES

@@ -28,14 +28,12 @@ def balanced(simulate: searched.Simulate, terms: Terms, *, seed: int, search: bo
     return 50 * float(guess[z].mean() + (~guess[~z]).mean())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("simulate", "terms", "queries"),
     [
         (rounds_by_who_is_in, Terms(mechanism="round", precision=2, n0=N0), 30),
-        pytest.param(
-            *(repeats_for_nothing, Terms(mechanism="laplace", epsilon=EPSILON / 4, n0=N0), 120),
-            marks=pytest.mark.check,
-        ),
+        (repeats_for_nothing, Terms(mechanism="laplace", epsilon=EPSILON / 4, n0=N0), 120),
     ],
 )
 def test_what_best_does_not_know_is_found(simulate: searched.Simulate, terms: Terms, queries: int) -> None:

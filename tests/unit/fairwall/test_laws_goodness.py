@@ -10,6 +10,7 @@ import pytest
 from fairwall.laws import goodness
 
 
+@pytest.mark.check
 def test_tests_of_goodness_find_what_differs_and_little_else() -> None:
     rng = np.random.default_rng(7)
 

@@ -160,6 +160,7 @@ TOLD = [
 ]
 
 
+@pytest.mark.check
 def test_every_command_that_is_named_anywhere_is_there() -> None:
     assert unknown(["frontier"]) == "frontier"
     assert unknown(["plan", "recommend"]) == "recommend"

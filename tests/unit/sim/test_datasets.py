@@ -357,6 +357,7 @@ def test_any_table_is_encoded_row_by_row(
 # What is refused, and how.
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("asked", "line"),
     [

@@ -83,6 +83,7 @@ REFUTED = [
 ]
 
 
+@pytest.mark.check
 def test_a_refuted_claim_has_a_case_with_figures() -> None:
     for check in REFUTED:
         found = check()

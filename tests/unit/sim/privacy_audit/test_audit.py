@@ -161,6 +161,7 @@ def test_a_tenth_too_little_noise_is_caught_within_150_000_sessions():
     assert verdict.evidence.sessions <= 150_000
 
 
+@pytest.mark.check
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("rate", "neighbour_rate"), [(0.5, 0.5 / math.e), (0.02, 0.02 / math.e)])
 def test_bets_against_what_just_holds_win_no_oftener_than_the_level(rate, neighbour_rate):

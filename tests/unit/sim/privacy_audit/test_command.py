@@ -1,5 +1,6 @@
 import json
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
@@ -94,6 +95,7 @@ def test_a_fault_is_told_with_its_line():
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+@pytest.mark.check
 def test_faults_in_json():
     record = json.loads(call("noise-local", "--grey-only", "--json").stdout)
     assert record["accused"] is record["accused_by_code"] is True
