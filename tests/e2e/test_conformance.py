@@ -121,13 +121,13 @@ def without_releases(outcomes: list[Outcome]) -> list[Outcome]:
 # Sound servers.
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=50)
 def test_the_sound_server_passes_what_the_first_mutants_fail(known: Target) -> None:
     numbers = sorted({facts(mutants()[name])[1] for name in FIRST if "/" not in name})
     assert broken(outcomes_of(known, OWN, *numbers)) == []
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=60)
 def test_the_kit_asks_for_nothing_that_is_worth_less_than_a_guess(known: Target) -> None:
     """A service that sells no such answers is put to every check that is not about a mechanism of its own."""
     for name, deployment in known.deployments.items():
@@ -147,7 +147,7 @@ def test_our_own_server_passes_as_the_page_starts_it(tmp_path: Path) -> None:
     assert "2 passed" in done.stdout
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=120)
 @pytest.mark.timeout(300)
 def test_our_own_server_keeps_what_it_sells_in_a_database_as_well(tmp_path: Path) -> None:
     """Repeats, budgets, kills and a full disk: all other checks are passed that way too."""
@@ -332,7 +332,7 @@ def test_there_are_enough_mutants_and_the_page_lists_them_all() -> None:
 # Cases.
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=40)
 def test_a_policy_that_a_check_changes_is_put_back_for_the_next(known: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = ("C762", "C763", "C955")
     assert broken(outcomes_of(known, OWN, *numbers)) == []

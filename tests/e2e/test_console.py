@@ -339,7 +339,7 @@ def test_the_services_of_a_database_are_named(tmp_path: Path) -> None:
         assert f"Connected to the ledger&#39;s database, by host and process: {', '.join(names)}." in text
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=25)
 def test_the_page_is_fit_for_everybody_whatever_names_it_has(tmp_path: Path) -> None:
     if CHROMIUM is None or not AXE.exists():
         pytest.skip("no browser is installed, or no axe-core: make browser")

@@ -205,7 +205,7 @@ main()
 """
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=7)
 @pytest.mark.parametrize("service", [ANSWERS_WHOEVER_IS_LET_IN, HANDS_MODELS_TO_ANYBODY])
 def test_a_service_that_tells_developers_of_data_sets_of_others_is_caught(place: Path, service: str) -> None:
     assert tellers(place, ("-c", service))[0]

@@ -58,6 +58,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow(seconds=25)
 def test_every_figure_of_a_report_is_written_by_its_name(place: Path) -> None:
     run = fairwall.read_run(place / "runs" / RUNS[0])
     ids = set(re.findall(r'<g id="([\w-]+)-figure_1"', run.report_html()))

@@ -40,7 +40,7 @@ def test_two_services_under_a_few_faults(tmp_path: Path) -> None:
     under_faults(tmp_path, faults=3, requests=40, seed=1)
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=75)
 def test_two_services_whose_budget_runs_out_under_40_faults(tmp_path: Path) -> None:
     under_faults(tmp_path, faults=40, requests=400, seed=2, budget=1500 * CHARGE)
 
@@ -55,7 +55,7 @@ def test_two_services_under_80_faults(tmp_path: Path, budget: float) -> None:
 # A standby takes the server's place -----------------------------------------------------------------------------------
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=12)
 def test_a_standby_that_lags_is_refused_and_one_that_does_not_is_gone_on_with(tmp_path: Path) -> None:
     with replicas(tmp_path, seed=5) as both, both.deployment.client("alice", both.addresses) as audits:
         both.run(faults=0, requests=40)
@@ -110,7 +110,7 @@ def judged(folder: Path, twin: str, faults: int, kinds: dict[str, int], budget: 
         return set(found), both.deployment.log
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=12)
 def test_services_that_hold_no_chain_exceed_a_budget_and_break_the_chain(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, "no_locks", 4, {"cut": 1}, budget=64 * CHARGE)
     assert {history.BROKEN, history.EXCEEDED} <= found

@@ -20,6 +20,7 @@ from fairwall.client import AuditClient, AuditRefused, AuditUnavailable, RowsNot
 from fairwall.rpc import channel, identity
 from fairwall.wire.rows import digest_of, ids_of, order_of
 from tests.loans import Deployment
+from tests.unit.fairwall.test_what_values_mean import FORMS
 
 EPSILON = 2.0**20
 CLOSE = 2e-5
@@ -308,3 +309,33 @@ with AuditClient({deployment.address!r}, {str(deployment.folder / "certificates"
 """
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert float(printed.stdout) == pytest.approx(GAPS[0], abs=CLOSE)
+
+
+_ONES, _ZEROS = ("1", " 1", "1.0", "+1", "1e0"), ("0", "0.0", "-0", "0e0", "0 ")
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__qualname__)
+def test_a_table_gets_the_same_answer_in_every_form(write: Callable[[Path, Any], Path], tmp_path: Path) -> None:
+    bits = _RNG.integers(0, 2, (2, 60))
+    spelt = [tuple((_ZEROS, _ONES)[bit][place % 5] for bit in pair) for place, pair in enumerate(bits.T)]
+    deployment = Deployment(tmp_path)
+    deployment.set_budget(2.0**40)
+    policy = tmp_path / "policy.toml"
+    text = policy.read_text()
+    for old, new in {
+        "people.csv": write(tmp_path / "table", spelt).name,
+        '"group"': '"g"',
+        '"repaid"': '"y"',
+        'advantaged = "a"': 'advantaged = "1"',
+        '["sp"]': '["sp", "eo"]',
+    }.items():
+        assert old in text
+        text = text.replace(old, new)
+    policy.write_text(text)
+    scores, (group, label) = np.linspace(0, 1, 60), bits.astype(bool)
+    with deployment.served(), deployment.client("alice") as audits:
+        for metric, who in {"sp": np.ones(60, bool), "eo": label}.items():
+            answer = audits.ask(scores, metric, EPSILON)
+            gap = scores[who & group].mean() - scores[who & ~group].mean()
+            assert answer.gaps[0] == pytest.approx(gap, abs=CLOSE)

@@ -406,3 +406,4 @@ def test_the_page_s_policy_and_model_are_answered(tmp_path: Path) -> None:
         )
     assert done.returncode == 0, done.stderr
     assert "logistic" in done.stdout
+    assert "..." not in done.stdout  # B7: no column of the frame is left out

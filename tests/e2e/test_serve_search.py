@@ -52,6 +52,7 @@ def test_the_documented_search_runs_and_its_repeat_is_free(tmp_path: Path) -> No
         ]
         for each in told:
             assert each.stderr == ""
+            assert "..." not in each.stdout  # B7: no column of the frame is left out
         assert told[0].stdout == told[1].stdout
         assert re.match(r"Of 20 candidates \d+ have a utility of 0.6 and more\. ", told[0].stdout)
         assert (tmp_path / "search.png").stat().st_size > 5000

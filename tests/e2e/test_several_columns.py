@@ -143,7 +143,7 @@ def test_what_was_bought_of_one_column_answers_for_no_other(own: Path) -> None:
     assert told == pytest.approx([race, sex, race, sex], abs=0.03)
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=15)
 def test_a_service_that_mixes_columns_up_is_found_out(own: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The broken twin: facts without a name of their own, so that race's cells answer for sex."""
     twin = tmp_path_factory.mktemp("twin") / "twin.py"
@@ -163,7 +163,7 @@ def test_a_service_that_mixes_columns_up_is_found_out(own: Path, tmp_path_factor
     assert [each[1:] for each in bought(own)] != [(8.0, "race"), (8.0, "sex")]
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=60)
 def test_columns_may_come_later_and_none_stands_for_other_people(own: Path) -> None:
     """What was bought about a column's values is kept for these; the first column's are what the name stands for."""
     written(own, by="sex", mechanism="cells", advantaged="Male")

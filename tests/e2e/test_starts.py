@@ -455,7 +455,7 @@ def test_a_service_that_starts_says_so_and_answers_nothing_else(tmp_path: Path, 
             assert status(deployment.address, own, 5) is None
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=15)
 def test_a_service_of_many_people_is_ready_in_three_seconds_where_a_bare_server_takes_a_tenth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

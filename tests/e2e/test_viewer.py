@@ -321,7 +321,7 @@ def test_what_cannot_be_shown_is_one_line(
     assert finished.stderr.count("\n") == 1
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=20)
 def test_a_run_is_shown_beside_what_comes_of_it_again(window: Window, tmp_path: Path) -> None:
     finished = command.fairwall(
         "view", command.played(tmp_path, _small(tmp_path)), "--replayed", "--out", "a.html", cwd=tmp_path

@@ -106,9 +106,9 @@ def plain(where: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         return values.cast(pa.float32())
     numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     texts = (types.is_string, types.is_large_string, types.is_date, types.is_time, types.is_timestamp, types.is_null)
-    if types.is_binary(kind):
+    if types.is_binary(kind) or types.is_large_binary(kind):
         with contextlib.suppress(pa.ArrowInvalid):
-            return values.cast(pa.string())
+            return values.cast(pa.large_string())
         raise DataError(
             f"{where} holds bytes that are no text in UTF-8, perhaps Latin-1 (Windows-1252): save it in UTF-8"
         )

@@ -96,7 +96,8 @@ def read(
         if not _is_csv(path):
             table = _parquet(path, wanted, kept)
             for place, column in enumerate(wanted):
-                if pa.types.is_dictionary(table.schema.field(place).type):
+                kind = table.schema.field(place).type
+                if pa.types.is_dictionary(kind) or pa.types.is_string_view(kind):
                     table = table.set_column(place, column, plain(f"{name}: column {column!r}", table.column(place)))
         else:
             table = (blocks.read_text if as_text else blocks.read)(path, name, wanted, kept)

@@ -204,7 +204,7 @@ def test_what_one_developer_has_bought_is_no_work_for_others_and_little_for_itse
     assert work(lambda: ask(case, "many", 0.4)) < 4 * of_few
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=20)
 def test_an_answer_takes_little_longer_after_many_purchases_than_after_one() -> None:
     """In the processor's time of this process alone, which no load changes; facts as text take 30 times."""
     case = case_of("cells", people=10_000)

@@ -28,7 +28,7 @@ def balanced(simulate: searched.Simulate, terms: Terms, *, seed: int, search: bo
     return 50 * float(guess[z].mean() + (~guess[~z]).mean())
 
 
-@pytest.mark.check
+@pytest.mark.slow(seconds=8)
 @pytest.mark.parametrize(
     ("simulate", "terms", "queries"),
     [

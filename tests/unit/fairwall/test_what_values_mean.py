@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib
 import io
 import json
 import re
@@ -145,15 +144,16 @@ def of_pandas_before_3(path: Path, rows: Rows) -> Path:
 
 
 def of_polars(path: Path, rows: Rows) -> Path:
-    polars = importlib.import_module("polars")
+    import polars
+
     polars.DataFrame(list(rows), schema=["g", "y"], orient="row").write_parquet(path.with_suffix(".parquet"))
     return path.with_suffix(".parquet")
 
 
 FORMS: list[Callable[[Path, Rows], Path]] = [
     *(as_csv, texts(pa.string()), texts(pa.large_string()), texts(pa.string_view()), texts(pa.binary())),
-    *(texts(pa.string(), encoded=True), as_typed, of_pandas, of_pandas_before_3),
-    *([of_polars] if importlib.util.find_spec("polars") else []),  # type: ignore[attr-defined]
+    texts(pa.large_binary()),
+    *(texts(pa.string(), encoded=True), as_typed, of_pandas, of_pandas_before_3, of_polars),
 ]
 
 

@@ -477,7 +477,8 @@ def test_gradients_bits_and_decimals_are_the_numbers_that_they_are(audits: Offli
 
 
 def test_polars_is_read_as_others_are(audits: Offline) -> None:
-    polars = pytest.importorskip("polars")
+    import polars
+
     frame = polars.from_arrow(arrow())
     assert audits.asked(frame) == audits.asked(frame, ids="person") == BOTH
     refused(lambda: audits.ask(frame.lazy(), "sp", 1.0), r"pass \.collect\(\)")

@@ -479,6 +479,13 @@ def test_the_terminal_table_fits_80_columns(name: str) -> None:
         assert "…" not in _printed(sweep, _trials(sweep, each))
 
 
+@pytest.mark.parametrize("name", ["demo", "limit-adult-100", "bayes-limit"])
+def test_b7_a_narrow_terminal_keeps_the_columns_of_errors(name: str) -> None:
+    sweep = read(name)
+    text = _printed(sweep, _trials(sweep, 2, query_error_mean=0.25, query_error_median=0.125))
+    assert "0.125   0.25" in text or "0.125  0.25" in text
+
+
 def test_a_crowded_terminal_table_still_fits() -> None:
     settings = ["developer.perturbation=[0.05, 0.1]", "data.n0=[5, 10]", 'developer.decoder=["l1", "lstsq"]']
     sweep = read("conceal-adult-100", [*settings, "compliance.epsilon=[10.0, 1000.0]"])

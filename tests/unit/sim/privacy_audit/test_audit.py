@@ -54,7 +54,7 @@ def test_every_broken_twin_is_caught_by_its_sessions(twin):
     assert verdict.claimed < verdict.evidence.lower <= (verdict.exact or np.inf)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names("sound sibling"))
 def test_no_sound_sibling_is_accused(name):
     subject, setting = prepare(name)

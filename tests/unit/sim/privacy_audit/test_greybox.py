@@ -142,7 +142,7 @@ def test_groups_that_prove_large_are_released_with_less_noise_by_right():
     assert not faults(MECHANISMS["propose-test-release"], pairs(n=100), 1.0, 1e-5)
 
 
-@pytest.mark.check
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names("mechanism"))
 def test_no_mechanism_is_accused(name):
     assert found(name).faults == ()
