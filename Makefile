@@ -29,7 +29,7 @@ check: $(VENV)/.installed-all
 SHARD ?= 1/12
 
 slow: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow --shard $(SHARD) --hypothesis-profile=default
+	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow --shard $(SHARD) --hypothesis-profile=default
 	$(BIN)/python scripts/mutants.py --shard $(SHARD) --jobs 2
 	$(BIN)/python scripts/drawn_mutants.py --shard $(SHARD) --jobs 2
 

@@ -28,12 +28,16 @@ def numbers(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
 def bundles(seconds: Mapping[str, float]) -> Iterable[list[str]]:
     """Part tests, named as pytest names them, into what one shard runs."""
     of_file: dict[str, list[list[str]]] = {}
     filled = dict[str, float]()
     for test, takes in seconds.items():
-        file = test.partition("::")[0]
+        file = _file(test)
         if file not in of_file or filled[file] + takes > BUNDLE:
             of_file.setdefault(file, []).append([])
             filled[file] = 0.0
@@ -62,11 +66,14 @@ def seconds_of(item: pytest.Item) -> float:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the shard's tests, of those that `-m` and `-k` have left."""
+    """Keep the shard's tests, of those that `-m` and `-k` have left; files of long ones first, so that none is last."""
     if config.option.shard is None:
         return
     place, number = config.option.shard
-    of_shards = shards({item.nodeid: seconds_of(item) for item in items}, number)
-    kept = of_shards[place - 1]
+    seconds = {item.nodeid: seconds_of(item) for item in items}
+    kept = shards(seconds, number)[place - 1]
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
-    items[:] = [item for item in items if item.nodeid in kept]
+    longest = dict[str, float]()
+    for test in kept:
+        longest[_file(test)] = max(longest.get(_file(test), 0.0), seconds[test])
+    items[:] = sorted((item for item in items if item.nodeid in kept), key=lambda item: -longest[_file(item.nodeid)])
