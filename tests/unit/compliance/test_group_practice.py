@@ -57,7 +57,7 @@ def close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.check
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TABLES)
 def test_exact_counts_give_what_references_do(name: str) -> None:
     from fairlearn.metrics import MetricFrame, selection_rate
