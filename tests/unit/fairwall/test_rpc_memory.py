@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import gc
+import mmap
 import os
 import subprocess
 import sys
@@ -156,6 +157,13 @@ def test_the_largest_arrays_are_in_files_without_a_name_and_let_go_of(spilling: 
     before = held()
     assert part(array, slice(1, 7), np.array([3, 1])).tolist() == [[row] * 2 for row in range(1, 7)]
     assert held() < before + LARGE_BYTES // 4
+
+
+def test_what_is_not_among_the_largest_stays_in_memory(spilling: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(room(2 * LARGE_BYTES).base, mmap.mmap)
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "_folders", [spilling])
+    assert not isinstance(room(2 * LARGE_BYTES).base, mmap.mmap)
 
 
 @pytest.mark.parametrize("how", ["full", "half"])
