@@ -109,6 +109,15 @@ def test_one_person_moves_what_is_rounded_by_as_much_as_noise_hides() -> None:
         assert np.abs(moved).max() <= 1 / step
 
 
+def test_a_model_that_says_the_same_of_everybody_has_no_coordinate() -> None:
+    least, most, totals = np.array([0.3, 0.0]), np.array([0.3, 1.0]), np.array([3.0, 7.0])
+    sums = np.array([1.2, 3.0])
+    stratum = StratumSums(None, (0,), 10, 4, totals, totals, least, most, np.array([False, True]), sums)
+    told = stratum.coordinates(2.0**-10)
+    assert told.place.tolist() == [-1, 0]
+    assert told.sums(told.of_sums(4, sums)) + 4 * told.centres == pytest.approx(sums)
+
+
 def test_a_digest_is_of_rows_whatever_their_order(tmp_path: Path) -> None:
     order, values = RNG.permutation(N), np.vstack([DECISIONS, SCORES])
     digest = asked(tmp_path, values, order).digest
