@@ -160,14 +160,27 @@ def test_a_request_is_about_the_files_to_the_last_byte(audits: AuditClient) -> N
 def test_other_bytes_than_announced_are_refused(
     audits: AuditClient, sizes: list[int], parts: list[bytes | None]
 ) -> None:
+    assert refusal_of(audits, sizes, parts) == error_pb2.REASON_REQUEST_MALFORMED
+
+
+@pytest.mark.parametrize("more", [None, 1, 10_000])
+def test_no_model_and_too_many_are_refused(audits: AuditClient, fitted: list[Any], more: int | None) -> None:
+    models = 0 if more is None else audits.terms().queries_max + more
+    model = exact(fitted[0])
+    refused = refusal_of(audits, [len(model)] * models, [model] * min(models, 40))
+    assert refused == error_pb2.REASON_QUERIES_OUT_OF_RANGE
+
+
+def refusal_of(audits: AuditClient, sizes: list[int], parts: list[bytes | None]) -> Any:
+    """Announce models of so many bytes and send others: why that is refused, for nothing."""
     header = audit_pb2.AuditSealedHeader(request_id="r", deal_id="loans", metric=1, epsilon=1.0, sizes=sizes)
     whole = [audit_pb2.AuditSealedRequest(header=header)]
     whole += [audit_pb2.AuditSealedRequest(models_chunk=each) if each else whole[0] for each in parts]
     before = audits.terms().epsilon_remaining
     with pytest.raises(grpc.RpcError) as caught:
         audits._service.AuditSealed(iter(whole), timeout=300)
-    assert reason_of(caught.value) == error_pb2.REASON_REQUEST_MALFORMED
     assert audits.terms().epsilon_remaining == before
+    return reason_of(caught.value)
 
 
 def test_the_same_file_asked_once_is_paid_for_once(audits: AuditClient, tmp_path: Path, fitted: list[Any]) -> None:

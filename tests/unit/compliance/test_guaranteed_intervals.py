@@ -83,7 +83,6 @@ WORLDS = [
 ]
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize("number", range(2 * len(LAWS)))
 def test_whoever_is_who_an_interval_holds_the_truth(number: int) -> None:
     """Every law, of differences and of ratios, and each in two of the worlds."""

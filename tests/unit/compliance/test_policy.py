@@ -1129,3 +1129,13 @@ def test_a_policy_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "policy.toml")
     with pytest.raises(PolicyError, match=r"policy\.toml: cannot be read: not a file$"):
         read(tmp_path / "policy.toml")
+
+
+def test_of_a_pattern_a_service_may_read_what_is_below_the_last_folder_that_is_named(
+    tmp_path: Path, values: Values
+) -> None:
+    values["audit"]["mechanism"] = "counts"
+    values["data"] |= {"source": "parquet:2026/people/*.parquet", "id": "person"}
+    values["tables"] = {"scores": {"source": "parquet:20*/scores/x.parquet", "developers": ["alice"]}}
+    people, scores, *_ = loading.files_of(read(written(tmp_path, values)))
+    assert (people, scores) == (tmp_path / "2026" / "people" / "*.parquet", tmp_path / "x.parquet")
