@@ -559,7 +559,7 @@ def test_a_changed_line_of_an_inference_game_is_named(tmp_path: Path, table: Pat
     own.unlink()
     told = json.loads(fairwall("verify", folder, "--json", seconds=300).stdout)
     (note,) = (note for note in told["notes"] if note.startswith("not checked"))
-    assert note.startswith("not checked: lines of trials.jsonl: the test rows are in no message, and cannot be drawn")
+    assert note.startswith("not checked: lines of trials.jsonl: what was dealt cannot be drawn again")
 
 
 # A run that was broken off.

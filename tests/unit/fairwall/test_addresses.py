@@ -11,6 +11,7 @@ import pytest
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import PolicyError
 from fairwall.client import AuditClient, AuditUnavailable
+from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.rpc import addresses, channel
 from fairwall.rpc.turns import Seat
 from sim.conformance.certificates import Authority
@@ -66,9 +67,9 @@ def test_loopback_takes_no_proxy_and_another_s_failure_names_it(
         port = listening.getsockname()[1]
         listening.settimeout(10)
         with AuditClient(f"localhost:{port}", credentials) as audits:
-            audits._channel.subscribe(lambda _: None, try_to_connect=True)
+            asked = audits._service.GetTerms.future(GetTermsRequest(), timeout=10)
             with listening.accept()[0]:  # it came past the proxy
-                pass
+                asked.cancel()
     with AuditClient("audits.example:7443", credentials) as audits, pytest.raises(AuditUnavailable) as refused:
         audits.terms()
     assert f"the proxy of your environment, https_proxy = 127.0.0.1:{down}, does not" in str(refused.value)
