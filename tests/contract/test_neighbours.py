@@ -81,7 +81,7 @@ def test_nor_in_what_is_said_at_the_start_and_in_the_page(seed: int, folder: Pat
     assert differences([seed], folder, is_whole=True) == {}
 
 
-@pytest.mark.slow(seconds=15)
+@pytest.mark.slow(seconds=25)
 @pytest.mark.parametrize("case", range(20))
 def test_nor_in_500_sequences_that_are_drawn_anew(case: int, folder: Path) -> None:
     assert differences((secrets.randbits(40) for _ in range(25)), folder) == {}
@@ -97,7 +97,8 @@ FOUND_BY = {
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "leak", [*FOUND_BY, *(pytest.param(leak, marks=pytest.mark.slow) for leak in LEAKS if leak not in FOUND_BY)]
+    "leak",
+    [*FOUND_BY, *(pytest.param(leak, marks=pytest.mark.slow(seconds=11)) for leak in LEAKS if leak not in FOUND_BY)],
 )
 def test_a_service_that_leaks_is_found_out(leak: str, folder: Path) -> None:
     seeds = [*range(200)]

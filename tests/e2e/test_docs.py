@@ -49,7 +49,7 @@ LONG = (
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(command, marks=pytest.mark.slow(seconds=15) if command.startswith(LONG) else ())
+        pytest.param(command, marks=pytest.mark.slow(seconds=6) if command.startswith(LONG) else ())
         for command in COMMANDS
     ],
 )

@@ -21,7 +21,7 @@ ALIKE, OLDER = ("Haswell", "Skylake-Client", "EPYC"), "Nehalem"
 COMMAND = "import sys; sys.executable = {python!r}; sys.argv[0] = 'fairwall'; from sim.cli.start import main; main()"
 
 pytestmark = [
-    pytest.mark.slow(seconds=90),
+    pytest.mark.slow(seconds=60),
     pytest.mark.timeout(900),
     pytest.mark.skipif(QEMU is None, reason="needs qemu-x86_64, of Debian's package qemu-user"),
 ]

@@ -9,7 +9,7 @@ from fairwall.laws import cheating
 from sim.games import read
 from tests.curator import cell_of, played
 
-pytestmark = pytest.mark.slow(seconds=30)
+pytestmark = pytest.mark.slow(seconds=15)
 TRIALS = 1000
 
 

@@ -85,7 +85,7 @@ def test_the_first_undefended_models_of_lsac_are_the_official_ones() -> None:
     assert differs("LSAC", [0, 1]) <= 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=100)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("dataset", TABLES)
 def test_every_undefended_model_is_the_official_one(dataset: str) -> None:

@@ -217,7 +217,7 @@ def test_binary_sensitivities_are_the_worst_case_over_cells(metric: str, may_be_
     assert compare(metric, cell_sums(metric, 6, may_be_empty), may_be_empty) >= 20
 
 
-@pytest.mark.slow(seconds=3)
+@pytest.mark.slow(seconds=1)
 @pytest.mark.parametrize("n", range(5, 11))
 @pytest.mark.parametrize("metric", BOUNDED)
 def test_binary_sensitivities_up_to_ten_people(metric: str, n: int) -> None:
@@ -276,7 +276,7 @@ def labels_of(cells: Cells) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("metric", "most"),
     [*((metric, 5) for metric in ("abs_sp", "eodds_sum")),
-     *(pytest.param(metric, 9, marks=pytest.mark.slow(seconds=8)) for metric in BOUNDED)],
+     *(pytest.param(metric, 9, marks=pytest.mark.slow(seconds=1.5)) for metric in BOUNDED)],
 )  # fmt: skip
 def test_groups_of_at_least_g_move_a_metric_as_far_as_the_laws_say(metric: str, most: int) -> None:
     for n in range(1, most + 1):
