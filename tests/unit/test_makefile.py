@@ -34,7 +34,7 @@ def written(path: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("version", ["3.10.13", "3.9.18", "2.7.18"])
 @pytest.mark.parametrize("is_there", [False, True])
-def test_an_old_python_is_refused_at_once(version: str, is_there: bool, tmp_path: Path) -> None:
+def test_b1_an_old_python_is_refused_at_once(version: str, is_there: bool, tmp_path: Path) -> None:
     """Also where an environment of it is there already."""
     old = written(tmp_path / (".venv/bin/python" if is_there else "old"), version)
     finished = made(tmp_path, "demo", f"PYTHON={'none' if is_there else old}")
@@ -44,7 +44,7 @@ def test_an_old_python_is_refused_at_once(version: str, is_there: bool, tmp_path
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_last_line_of_quick_says_whether_anything_failed(status: int, tmp_path: Path) -> None:
+def test_b7_the_last_line_of_quick_says_whether_anything_failed(status: int, tmp_path: Path) -> None:
     for name in (".venv/.installed-all", ".venv/.installed", "scripts/quick.py", "docs/serving.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

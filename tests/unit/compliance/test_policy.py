@@ -785,7 +785,7 @@ def test_what_is_no_probability_and_no_golden_sample_is_one_line(tmp_path: Path,
             assert secret not in str(caught.value)
 
 
-def test_probabilities_of_two_digits_may_sum_up_to_as_much_as_rounding_makes_of_1(
+def test_a14_probabilities_of_two_digits_may_sum_up_to_as_much_as_rounding_makes_of_1(
     tmp_path: Path, values: Values
 ) -> None:
     grouped = load(with_probabilities(tmp_path, values, (150, "a,1,0.25,0.76,"), (151, "a,1,0.3,0.69,")))[2]
@@ -810,7 +810,7 @@ PROBABILITIES: list[tuple[Values, str]] = [
 ]
 
 
-def test_thresholds_are_refused_with_the_reason(tmp_path: Path, values: Values) -> None:
+def test_b7_thresholds_are_refused_with_the_reason(tmp_path: Path, values: Values) -> None:
     for section, why in PROBABILITIES:
         changed = copy.deepcopy(values)
         changed["data"]["probabilities"] = {"race": LIKELY["race"] | section}

@@ -40,7 +40,7 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("address", WRITTEN)
-def test_what_is_no_address_is_answered_with_what_to_write(address: str, credentials: Path, tmp_path: Path) -> None:
+def test_a12_what_is_no_address_is_answered_with_what_to_write(address: str, credentials: Path, tmp_path: Path) -> None:
     assert addresses.mistake(address) == WRITTEN[address]
     with pytest.raises(ValueError, match="is not host:port"):
         AuditClient(address, credentials)
@@ -57,7 +57,7 @@ def test_addresses_are(address: str) -> None:
     assert addresses.mistake(address) == ""
 
 
-def test_loopback_takes_no_proxy_and_another_s_failure_names_it(
+def test_a12_loopback_takes_no_proxy_and_another_s_failure_names_it(
     credentials: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -78,7 +78,7 @@ def test_loopback_takes_no_proxy_and_another_s_failure_names_it(
     assert addresses.proxy_of("audits.example:7443") == ""
 
 
-def test_a_party_that_listens_nowhere_fails_whoever_calls_it_and_nobody_else() -> None:
+def test_b6_a_party_that_listens_nowhere_fails_whoever_calls_it_and_nobody_else() -> None:
     own = Authority("ours").issue("fairwall://loans/developer/alice")
     with (
         channel.connect("127.0.0.1:1", "referee", own) as referee,

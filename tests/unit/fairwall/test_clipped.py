@@ -20,14 +20,14 @@ def differences(values: Any, bounds: tuple[float, float] | None = None) -> tuple
     return practice.standardised_differences(buy, values, "kind", 1.0, bounds, None, {}), buy
 
 
-def test_prices_are_refused_where_scores_are_expected_with_the_range_that_was_seen() -> None:
+def test_a7_prices_are_refused_where_scores_are_expected_with_the_range_that_was_seen() -> None:
     with pytest.raises(
         ValueError, match=r"5 of 6 lie outside \[0, 1\], all from 0 to 110: pass bounds=\(least, most\)"
     ):
         differences(PRICES)
 
 
-def test_what_is_clipped_to_bounds_that_were_given_is_counted() -> None:
+def test_a7_what_is_clipped_to_bounds_that_were_given_is_counted() -> None:
     assert [record["clipped"] for record in differences(PRICES, (0, 80))[0]] == [2, 2, 2]
     whole, _ = differences(PRICES, (0, 110))
     assert [record["clipped"] for record in whole] == [0, 0, 0]
@@ -36,7 +36,7 @@ def test_what_is_clipped_to_bounds_that_were_given_is_counted() -> None:
 
 @pytest.mark.parametrize("people", range(4, 40, 5))
 @pytest.mark.parametrize("value", [0.1, 0.3, 0.1 + 0.2, 1.0])
-def test_a_constant_is_undefined_whatever_the_number_of_people(people: int, value: float) -> None:
+def test_a7_a_constant_is_undefined_whatever_the_number_of_people(people: int, value: float) -> None:
     values = [value, *[0.3 if value == 0.1 + 0.2 else value] * (people - 1)]
     with pytest.raises(ValueError, match="are alike; a difference over no deviation is undefined"):
         differences(values)

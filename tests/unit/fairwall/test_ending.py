@@ -29,7 +29,7 @@ ending.run(program)
 
 
 @pytest.mark.parametrize("kind", ENDS)
-def test_a_program_ends_as_by_the_interpreter_but_for_taking_it_down(kind: str) -> None:
+def test_a13_a_program_ends_as_by_the_interpreter_but_for_taking_it_down(kind: str) -> None:
     code, status, said = ENDS[kind]
     finished = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(code)], capture_output=True, text=True, check=False, timeout=60

@@ -60,7 +60,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("kind", SAID)
-def test_an_error_says_what_was_found_and_what_to_do(kind: str) -> None:
+def test_b8_an_error_says_what_was_found_and_what_to_do(kind: str) -> None:
     cause, said = SAID[kind]
     with pytest.raises(ValueError, match=r".") as refused:
         cause()

@@ -23,7 +23,7 @@ METRICS_MEANT = {
 
 
 @pytest.mark.parametrize("name", METRICS_MEANT)
-def test_a_metric_of_another_meaning_is_answered_with_what_differs(name: str) -> None:
+def test_a8_a_metric_of_another_meaning_is_answered_with_what_differs(name: str) -> None:
     with pytest.raises(ValueError, match="unknown metric") as refused:
         find_metric(name)
     assert METRICS_MEANT[name] in str(refused.value)

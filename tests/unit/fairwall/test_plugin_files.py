@@ -56,7 +56,7 @@ def loaded(kind: str, name: str) -> object:
     return plugin.load()
 
 
-def test_each_kind_runs_without_what_the_others_import(file: Path) -> None:
+def test_b3_each_kind_runs_without_what_the_others_import(file: Path) -> None:
     guess, strategy = loaded("attacks", "guess"), loaded("strategies", "mine")
     assert guess.read() == 2.0**0.5  # type: ignore[attr-defined]
     assert strategy(7) == 7  # type: ignore[operator]
@@ -66,7 +66,7 @@ def test_each_kind_runs_without_what_the_others_import(file: Path) -> None:
         loaded("mechanisms", "noisy")
 
 
-def test_what_is_not_here_is_said_once_with_what_to_do(file: Path) -> None:
+def test_b3_what_is_not_here_is_said_once_with_what_to_do(file: Path) -> None:
     record = {"kind": "mechanisms", "name": "gone", "source": "gone.py", "digest": "0" * 64}
     assert plugins.missing([record, record | {"kind": "strategies"}]) == (
         "plug-in gone (mechanisms, gone.py): was played, and is not here: install it, or give its file with --plugin"

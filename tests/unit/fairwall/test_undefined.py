@@ -29,7 +29,7 @@ def told(record: dict[str, Any], names: list[str]) -> list[float]:
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 1.0])
-def test_ratios_where_nobody_is_selected_are_undefined_everywhere(epsilon: float) -> None:
+def test_a6_ratios_where_nobody_is_selected_are_undefined_everywhere(epsilon: float) -> None:
     counts = counted([0] * 30, ("selection_rate", "true_positive_rate", "false_positive_rate"), epsilon, [0, 1] * 15)
     for record in counts.records():
         assert np.isnan(told(record, RATIO)).all()
@@ -44,7 +44,7 @@ def test_ratios_where_nobody_is_selected_are_undefined_everywhere(epsilon: float
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 1.0])
-def test_rates_of_people_who_are_not_there_are_undefined_everywhere(epsilon: float) -> None:
+def test_a6_rates_of_people_who_are_not_there_are_undefined_everywhere(epsilon: float) -> None:
     """Nobody has the label 1: what noise puts there is no rate of anybody."""
     counts = counted([0, 1] * 15, ("true_positive_rate",), epsilon)
     for record in counts.records():

@@ -223,7 +223,7 @@ CONTRADICT: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", CONTRADICT)
-def test_what_contradicts_itself_is_refused_and_says_how(audits: Offline, what: str) -> None:
+def test_a1_what_contradicts_itself_is_refused_and_says_how(audits: Offline, what: str) -> None:
     predictions, how, why = CONTRADICT[what]
     refused(lambda: audits.ask(predictions, "sp", 1.0, **how), why)
 
@@ -248,12 +248,12 @@ NO_ORDER: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", NO_ORDER)
-def test_what_has_no_order_is_refused_by_its_name(audits: Offline, what: str) -> None:
+def test_a1_what_has_no_order_is_refused_by_its_name(audits: Offline, what: str) -> None:
     predictions, how, why = NO_ORDER[what]
     refused(lambda: audits.ask(predictions, "sp", 1.0, **how), why)
 
 
-def test_an_index_with_a_name_is_ids_also_where_it_counts() -> None:
+def test_a1_an_index_with_a_name_is_ids_also_where_it_counts() -> None:
     audits = Offline(range(6))
     expected = {str(row): [score] for row, score in enumerate(SCORES)}
     named = pd.Series(SCORES, pd.RangeIndex(6, name="id"))
@@ -268,7 +268,7 @@ def test_an_index_with_a_name_is_ids_also_where_it_counts() -> None:
     assert _people(named.rename_axis(None).to_frame(), None, None)["ids"] is None
 
 
-def test_0007_is_not_7_and_what_lost_its_zeros_is_told_so(audits: Offline) -> None:
+def test_a1_0007_is_not_7_and_what_lost_its_zeros_is_told_so(audits: Offline) -> None:
     assert audits.asked(series())["0007"] != audits.asked(series())["7"]
     assert Offline([7.0, 8.0]).asked(MINE[:2], ids=["7", "8.0"]) == {"7": [MINE[0]], "8": [MINE[1]]}
     why = "they differ in leading zeros alone, .* read ids as text"
@@ -462,7 +462,7 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", VALUES)
-def test_what_is_no_number_is_refused_by_one_line_and_what_is_one_is_taken(audits: Offline, what: str) -> None:
+def test_a14_what_is_no_number_is_refused_by_one_line_and_what_is_one_is_taken(audits: Offline, what: str) -> None:
     make, why = VALUES[what]
     audits.known = None
     if not why:
@@ -504,7 +504,7 @@ def test_any_real_number_is_an_epsilon(audits: Offline, epsilon: Any) -> None:
         audits.ask(MINE, "sp", epsilon)
 
 
-def test_other_arguments_of_another_type_are_refused_by_one_line(audits: Offline) -> None:
+def test_a14_other_arguments_of_another_type_are_refused_by_one_line(audits: Offline) -> None:
     for ask, why in (
         (lambda: audits.ask(MINE, "sp", 1.0, request_id=7), "request_id must be text, in quotes, not of type int"),
         (lambda: audits.release(1.0, request_id=b"7"), "request_id must be text, in quotes, not of type bytes"),

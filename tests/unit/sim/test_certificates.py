@@ -38,7 +38,7 @@ def test_compliance_and_every_developer_get_a_folder_with_three_files(tmp_path: 
     assert sum("PRIVATE KEY" in text for text in texts) == len(folders) + 1
 
 
-def test_no_private_key_can_be_committed_from_a_working_tree(tmp_path: Path) -> None:
+def test_b6_no_private_key_can_be_committed_from_a_working_tree(tmp_path: Path) -> None:
     """As README's example makes them below the checkout."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     minted(tmp_path / "certificates")

@@ -24,7 +24,7 @@ NO_LOGS = {
 
 
 @pytest.mark.parametrize("kind", NO_LOGS)
-def test_a_file_that_is_no_service_s_log_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a10_a_file_that_is_no_service_s_log_is_refused(kind: str, tmp_path: Path) -> None:
     content, said = NO_LOGS[kind]
     (tmp_path / "own.log").write_text(json.dumps(CALL))
     (tmp_path / "log").write_bytes(content)

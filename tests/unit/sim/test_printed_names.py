@@ -18,7 +18,9 @@ def sound(predictions, labels, attributes, epsilon, noise):
 
 
 @pytest.mark.parametrize("name", ["coin.py:sound", "[bold]mine[/bold].py:sound"])
-def test_a_mechanism_s_name_is_no_emoji_nor_a_style(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a11_a_mechanism_s_name_is_no_emoji_nor_a_style(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name.partition("/")[0]).mkdir(exist_ok=True) if "/" in name else None
     Path(name.rpartition(":")[0]).write_text(OWN)

@@ -15,12 +15,12 @@ def found(name, epsilon):
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("warner", 1.0), ("by_arithmetic", 0.5)])
-def test_responses_by_coins_of_their_own_are_sound(name, epsilon):
+def test_a11_responses_by_coins_of_their_own_are_sound(name, epsilon):
     assert found(name, epsilon) == ()
 
 
 @pytest.mark.parametrize("name", ["by_a_draw", "added_afterwards", "cheap_warner"])
-def test_what_nobody_can_follow_is_not_known(name):
+def test_a11_what_nobody_can_follow_is_not_known(name):
     faulty = found(name, 1.0)
     assert faulty
     assert not any(fault.proven for fault in faulty)
