@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case, intervals_of, search_of, values_of
 from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
+from compliance.answers.sealed import Sealed
 from compliance.ledger.entries import LedgerError
 from compliance.ledger.store import LedgerUnavailable
-from compliance.records.engine import TableSums
+from compliance.mechanisms.summed import Unseen
+from compliance.records.sums import TableSums
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
@@ -137,9 +140,9 @@ class AuditService(AuditServiceServicer):
         case.sealed.check(header.sizes)
         quota.weigh(8 * len(header.sizes) * case.people)
         models = uploads.parts_after(header.sizes, request_iterator, "models_chunk")
-        scores = case.sealed.scores(models, binary=METRICS[metric].binary)
+        unseen = Unseen(len(models), partial(_scored, case, case.sealed, models, metric, context))
         return audit.AuditSealedResponse(
-            answer=_answer(case, header, metric, scores, context, digest=sealed_digest(header, models))
+            answer=_answer(case, header, metric, unseen, context, digest=sealed_digest(header, models))
         )
 
     def AuditTable(self, request: audit.AuditTableRequest, context: grpc.ServicerContext) -> audit.AuditTableResponse:
@@ -148,12 +151,17 @@ class AuditService(AuditServiceServicer):
         metric = _validate(request, case)
         if case.tables is None:
             raise Refusal(error_pb2.REASON_TABLE_UNKNOWN)
-        developer, columns = developer_of(context), request.models
+        began, developer, columns = time.monotonic(), developer_of(context), request.models
+        with explained(request.deal_id):
+            case.require_covered(developer, request.request_id, metric, request.epsilon)
         sums = case.tables.sums(developer, request.table, request.id_column, columns, case.queries_max)
         quota.weigh(8 * sums.models * case.people)
         if METRICS[metric].binary and not sums.are_decisions:
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
-        return audit.AuditTableResponse(answer=_answer(case, request, metric, sums, context))
+        unseen, digest = Unseen(sums.models, lambda: sums), table_digest(request, sums.digest)
+        return audit.AuditTableResponse(
+            answer=_answer(case, request, metric, unseen, context, digest=digest, began=began)
+        )
 
     def _case(self, deal_id: str, context: grpc.ServicerContext) -> Case:
         return opened(self._cases, deal_id, context)
@@ -163,21 +171,22 @@ def _answer(
     case: Case,
     header: _Header,
     metric: str,
-    predictions: NDArray[Any] | TableSums,
+    predictions: NDArray[Any] | Unseen,
     context: grpc.ServicerContext,
     candidates: Candidates | None = None,
     digest: bytes = b"",
+    began: float | None = None,
 ) -> audit.AuditResponse:
-    """Charge and answer a batch, however its predictions came; `digest` stands for all that was asked."""
-    developer, began = developer_of(context), time.monotonic()
-    if isinstance(predictions, TableSums):
-        digest, compared = table_digest(header, predictions.digest), None
-    else:
-        rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
-        compared = is_compared(rows_digest, case)
-        if not digest:
-            assert isinstance(header, audit.AuditHeader | audit.AuditModelsRequest), "others have one"
-            digest = audit_digest(header, predictions)
+    """Charge and answer a batch, however its predictions came; `digest` stands for all that was asked.
+
+    It has taken time since it `began`: since now, if that is left out.
+    """
+    developer, began = developer_of(context), time.monotonic() if began is None else began
+    rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
+    compared = None if isinstance(header, audit.AuditTableRequest) else is_compared(rows_digest, case)
+    if not isinstance(predictions, Unseen):
+        assert isinstance(header, audit.AuditHeader | audit.AuditModelsRequest), "others see no prediction"
+        digest = audit_digest(header, predictions)
         if case.rows is not None:
             predictions = case.rows.of_records(predictions, by_ids=compared is True)
     with explained(header.deal_id):
@@ -204,6 +213,15 @@ def _answer(
     if (found := search_of(entry)) is not None:
         response.draws.CopyFrom(arrays.to_message(found.draws))
     return response
+
+
+def _scored(case: Case, sealed: Sealed, models: list[bytes], metric: str, context: grpc.ServicerContext) -> TableSums:
+    """Score everybody with models that were handed over, and add the scores up; Refusal for an unfit model."""
+    binary, developer = METRICS[metric].binary, developer_of(context)
+    scores = sealed.scores(models, binary=binary, developer=developer, goes_on=context.is_active)
+    if case.rows is not None:
+        scores = case.rows.of_records(scores, by_ids=False)
+    return TableSums.of(case.records, scores)
 
 
 def candidates_in(header: audit.AuditHeader) -> Candidates | None:

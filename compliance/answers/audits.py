@@ -17,20 +17,22 @@ from compliance.answers.black_box import Asked
 from compliance.answers.charging import game_ledger, room_of
 from compliance.answers.differencing import Detector
 from compliance.answers.sealed import Sealed
-from compliance.intervals.interval import Ends, probabilities_above, within_range
+from compliance.intervals.interval import VARIANCE_MAX, Ends, probabilities_above, within_range
 from compliance.intervals.joint import draws_of_answers
 from compliance.ledger import Ledger
-from compliance.ledger.accountant import FREE, Budget, Neighbours
+from compliance.ledger.accountant import FREE, Budget, Neighbours, pure
 from compliance.ledger.entries import Entry, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen, ends_of
-from compliance.mechanisms.summed import SummedQuestion
+from compliance.mechanisms.summed import SummedQuestion, Unseen
+from compliance.mechanisms.summed import answering as by_sums
 from compliance.noise.draw_log import DrawLog
 from compliance.noise.sampling import Noise, noise_for
-from compliance.records.engine import Tables, TableSums
+from compliance.records.engine import Tables
 from compliance.records.people import Records
 from compliance.records.rows import Rows
 from fairwall.laws.alternatives import DRAWS, Candidates, Found
 from fairwall.laws.commitment import Commitment
+from fairwall.laws.exposure import Limit
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -153,7 +155,7 @@ class Case:
         request_id: str,
         digest: bytes,
         metric: str,
-        predictions: NDArray[np.float64] | TableSums,
+        predictions: NDArray[np.float64] | Unseen,
         epsilon: float,
         candidates: Candidates | None = None,
     ) -> Entry:
@@ -174,26 +176,38 @@ class Case:
         if room is not None and (again := self.ledger.stored(asked, room)) is not None:
             return again  # before any work is done for a new answer that is refused
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
-        free = self._reusable is not None and self._reusable.is_free(
-            self._facts(self.ledger.facts(self.dataset, developer)), epsilon, question
+        is_seen = not isinstance(question, SummedQuestion)
+        free = (
+            is_seen
+            and self._reusable is not None
+            and self._reusable.is_free(self._facts(self.ledger.facts(self.dataset, developer)), epsilon, question)
         )
-        people, queries = question.people(), question.queries
-        answering = (
-            self.mechanism if free else chosen(self.mechanism, metric, people, queries, epsilon, self.delta, question)
-        )
+        answering = releasing = self._releasing(question, epsilon)
+        if is_seen and not free:
+            people, queries = question.people(), question.queries
+            answering = chosen(self.mechanism, metric, people, queries, epsilon, self.delta, question)
         loss = FREE if free else answering.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
-            found = self._replied(question, asked, epsilon, facts, answering.name)
+            found = self._replied(question, asked, epsilon, facts, answering.name, releasing)
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
-            if not isinstance(predictions, TableSums):
+            if not isinstance(predictions, Unseen):
                 self.detector.watch(request_id, predictions)
             return found
 
         return self.ledger.settle(
             replace(asked, mechanism=answering.name, loss=loss), reply, self.records.minimum_group, room
         )
+
+    def require_covered(self, developer: str, request_id: str, metric: str, epsilon: float) -> None:
+        """Refuse what a developer has not paid for already and cannot pay, before any work is done for it.
+
+        Refusal, LedgerError or LedgerUnavailable as `Ledger.settle`.
+        """
+        loss, room = pure(epsilon), room_of(developer, self.answers_a_day, self.epsilon_min)
+        asked = Request(self.dataset, developer, request_id, b"", metric, self.mechanism.name, self.neighbours, loss)
+        self.ledger.require_covered(asked, room)
 
     def again(
         self,
@@ -217,14 +231,30 @@ class Case:
         """
         asked = entry.request
         question = self._question(asked.metric, predictions, candidates)
-        reply = self._replied(question, asked, epsilon, bought, asked.mechanism)
+        releasing = self._releasing(question, epsilon)
+        reply = self._replied(question, asked, epsilon, bought, asked.mechanism, releasing)
         told, again = _numbers(entry), _numbers(replace(entry, reply=reply))
         return told.shape == again.shape and np.allclose(told, again, rtol=0.0, atol=_SAME, equal_nan=True)
 
+    def _releasing(self, question: Question, epsilon: float) -> Mechanism:
+        """Return what makes the answers to a batch: the case's mechanism, unless its predictions are not seen."""
+        if not isinstance(question, SummedQuestion):
+            return self.mechanism
+        from compliance.answers.exposure import reveal_max  # here: no game waits for what it imports
+
+        exposed, limit = self.records.exposed(question.metric), Limit(reveal_max(self.mechanism), self.shares)
+        return by_sums(self.mechanism, question.metric, exposed, question.queries, epsilon, limit)
+
     def _replied(
-        self, question: Question, asked: Request, epsilon: float, facts: tuple[bytes, ...], name: str
+        self,
+        question: Question,
+        asked: Request,
+        epsilon: float,
+        facts: tuple[bytes, ...],
+        name: str,
+        releasing: Mechanism,
     ) -> Reply:
-        release = self.mechanism.release(question, self._facts(facts), epsilon, self.delta, self._noise(asked))
+        release = releasing.release(question, self._facts(facts), epsilon, self.delta, self._noise(asked))
         column = self.protected if self.others or self.bought_under else ""
         draws, candidates = None, question.candidates
         if candidates is not None:
@@ -234,28 +264,28 @@ class Case:
         return Reply(answer, _encode(release.facts, self.bought_under))
 
     def _question(
-        self, metric: str, predictions: NDArray[np.float64] | TableSums, candidates: Candidates | None = None
+        self, metric: str, predictions: NDArray[np.float64] | Unseen, candidates: Candidates | None = None
     ) -> Question:
-        if isinstance(predictions, TableSums):
+        if isinstance(predictions, Unseen):
             return SummedQuestion.of(metric, predictions, self.records)
         return Question(metric, predictions, self.records, candidates=candidates)
 
     def probability_above(
-        self, entry: Entry, predictions: NDArray[np.float64] | TableSums, threshold: float
+        self, entry: Entry, predictions: NDArray[np.float64] | Unseen, threshold: float
     ) -> NDArray[np.float64]:
         """Return P(the population's gap > threshold) for each model of a batch, see `compliance.intervals.interval`.
 
-        A function of what is stored and of public numbers, the batch's predictions among them: it costs nothing and is
-        the same each time.
+        A function of what is stored and of public numbers, the batch's predictions among them where who asks sees them:
+        it costs nothing and is the same each time.
         """
         _, _, _, low, high = _numbers(entry)
         asked = entry.request
-        stratum = self._question(asked.metric, predictions).asked.strata[0]
+        question = self._question(asked.metric, predictions)
         values: Iterable[NDArray[np.float64] | tuple[int, float]]
-        if isinstance(predictions, TableSums):
-            values = [(stratum.people, variance) for variance in stratum.variances.tolist()]
+        if isinstance(predictions, Unseen):
+            values = [(question.people(), VARIANCE_MAX)] * len(low)
         else:
-            values = itertools.chain.from_iterable(stratum.pieces())
+            values = itertools.chain.from_iterable(question.asked.strata[0].pieces())
         return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 
     def expected(self, metric: str, models: int, epsilon: float) -> Expectation:

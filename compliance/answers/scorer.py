@@ -5,21 +5,28 @@ batch of models is run in a child of its own, which gives up system calls too be
 model, and whose time and memory are bounded.
 
 **What is told of the rows.** Models are first tried on made-up rows, as many as there are: what is wrong with one shows
-there, and is told. On the real rows it may take twice as long; who fails all the same has scored 0. So whether a batch
-is refused, and why, depends on the models and on the number of rows alone: no model can tell by failing what is in a
-row.
+there, and is told. On the real rows each may take twice as long of a processor; who fails all the same has scored 0.
+The answer goes out after three times what the made-up rows took, whatever happens on the real ones. So whether a batch
+is refused, why, and when, depends on the models and on the number of rows alone: no model can tell by failing, nor by
+taking its time, what is in a row.
+
+**Row by row.** A model that saw all rows at once could give everybody one person's income, and the noise on a sum would
+not hide it. So rows come in an order that is drawn, a few at a time, and twice, in two orders: what a model says of a
+row may not depend on what stands beside it. One that does on made-up rows is refused, and on real ones has scored 0.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import select
 import signal
 import struct
-import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 from fairwall.rpc import confine, kernels
 
@@ -27,18 +34,38 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-HEAD = struct.Struct("<QQQdd")
-"""What comes in of a batch: people, features, models, seconds, bytes of memory; then sizes of models, rows, models."""
+HEAD = struct.Struct("<QQQdd?")
+"""What comes in of a batch: people, features, models, seconds, bytes of memory, whether scores are cut at one half.
+
+Then come sizes of models, rows, and models.
+"""
 
 SIZE = struct.Struct("<Q")
+
+BATCH, GIVE_UP = b"B", b"G"
+"""What comes in begins with one of these: the second ends the batch that is scored."""
 
 SOUND, MALFORMED, OPERATOR, SHAPE, SLOW = range(5)
 """What goes out, behind its size: one byte, and after SOUND the scores of each model, float64, as far as they came."""
 
+_SOUND = struct.Struct("<cd")
+"""What a child says after SOUND: how many seconds the made-up rows took."""
+
 _ROWS = 1 << 16
-"""So many rows at a time."""
+"""So many rows at a time, at most: of n the root of n."""
+
+_SAME = 2.0**-18
+"""How far two scores of a row may be apart: by as much sums are not exact that are added up in another order."""
+
+_UNDECIDED = 2
+"""So many rows, and one of 50,000, may be on another side of one half then; each of them has scored 0."""
+
+_ON_REAL_ROWS, _MORE, _IN_ALL = 2.0, 0.2, 3.0
+"""How many times as long of a processor a model may take on real rows, and so many seconds; and till the answer."""
 
 _OPEN_FILES: Final = 256
+
+_AT_ONCE: Final = 1 << 20
 
 _START_SECONDS: Final = 5
 """How long libraries may take."""
@@ -72,16 +99,27 @@ def main() -> None:
     """Score batches that come in on stdin until it is closed; first, say what confines this."""
     kernels.fix()  # here: whoever imports this for its numbers keeps its own environment
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    out = os.fdopen(os.dup(1), "wb")
     layers = confine.locked_in("compliance")
-    calls = _of_child(lambda write: write(str(confine.without_calls()).encode()))
+    calls = _of_child(lambda write: write(str(confine.without_calls()).encode()), None)
     _send(out, f"{confine.describe(layers)}; models by {calls.decode()}".encode())
-    while head := source.read(HEAD.size):
+    while kind := _read(1):
+        if kind == GIVE_UP:  # what has ended by itself
+            continue
+        head = _read(HEAD.size)
         people, columns, count, *_ = HEAD.unpack(head)
-        sizes = SIZE.iter_unpack(source.read(SIZE.size * count))
-        features = source.read(8 * people * columns)
-        models = [source.read(size) for (size,) in sizes]
-        _send(out, _of_child(partial(_score, head, features, models)))
+        sizes = SIZE.iter_unpack(_read(SIZE.size * count))
+        features = _read(8 * people * columns)
+        models = [_read(size) for (size,) in sizes]
+        _send(out, _of_child(partial(_score, head, features, models), 0))
+
+
+def _read(size: int) -> bytes:
+    """Read so many bytes from stdin, and none ahead; fewer at its end."""
+    found = bytearray()
+    while len(found) < size and (some := os.read(0, size - len(found))):
+        found += some
+    return bytes(found)
 
 
 def _send(out: BinaryIO, said: bytes) -> None:
@@ -89,12 +127,16 @@ def _send(out: BinaryIO, said: bytes) -> None:
     out.flush()
 
 
-def _of_child(work: Callable[[Callable[[bytes], object]], object]) -> bytes:
-    """Do something in a child that may die of it, and return what it wrote; if that is nothing, SLOW or MALFORMED."""
+def _of_child(work: Callable[[Callable[[bytes], object]], object], watched: int | None) -> bytes:
+    """Do something in a child that may die of it, and return what it wrote; if that is nothing, SLOW or MALFORMED.
+
+    A byte that comes in from the file that is `watched` ends the child, and its end this process too.
+    """
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            confine.end_with_parent()
             # What it holds of its parent's is closed: it could answer in its place.
             os.dup2(writes, 3)
             os.closerange(4, _OPEN_FILES)
@@ -104,11 +146,35 @@ def _of_child(work: Callable[[Callable[[bytes], object]], object]) -> bytes:
         finally:
             os._exit(0)
     os.close(writes)
-    with open(reads, "rb") as pipe:
-        said = pipe.read()
+    said, came, took, open_ends = bytearray(), 0.0, 0.0, [reads, *([] if watched is None else [watched])]
+    while reads in open_ends:
+        for ready in select.select(open_ends, [], [])[0]:
+            some = os.read(ready, 1 if ready == watched else _AT_ONCE)
+            if ready == watched:
+                os.kill(child, signal.SIGKILL)
+                if not some:  # nobody is there any more
+                    os._exit(0)
+                open_ends.remove(watched)
+            elif not some:
+                open_ends.remove(reads)
+            elif not said and some[:1] == bytes([SOUND]) and len(some) >= _SOUND.size:
+                came, (_, took) = time.monotonic(), _SOUND.unpack(some[: _SOUND.size])
+                said += some[:1] + some[_SOUND.size :]
+            else:
+                said += some
+    os.close(reads)
     _, status = os.waitpid(child, 0)
+    if came and (watched is None or watched in open_ends):
+        _wait_until(came, _IN_ALL * took + _MORE)
     slow = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
-    return said or bytes([SLOW if slow else MALFORMED])
+    return bytes(said) or bytes([SLOW if slow else MALFORMED])
+
+
+def _wait_until(began: float, seconds: float) -> None:
+    """Wait until so many seconds have passed since; if they have, because of other work, twice as many, and so on."""
+    while (left := began + seconds - time.monotonic()) < 0:
+        seconds *= 2
+    time.sleep(left)
 
 
 def _write(said: bytes) -> None:
@@ -121,7 +187,7 @@ def _score(head: bytes, features: bytes, models: list[bytes], write: Callable[[b
     """Try models on made-up rows, say what is wrong with the first that does not do; then score the real ones."""
     import resource
 
-    people, columns, _, seconds, memory = HEAD.unpack(head)
+    people, columns, _, seconds, memory, binary = HEAD.unpack(head)
 
     def limit(more: float) -> None:
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -137,35 +203,45 @@ def _score(head: bytes, features: bytes, models: list[bytes], write: Callable[[b
     confine.without_calls()
     resource.setrlimit(resource.RLIMIT_AS, (int(memory) + 4 * len(features),) * 2)
     rows = np.frombuffer(features).reshape(people, columns)
-    made_up = np.random.default_rng(0).standard_normal((people, columns))
-    runs = []
+    made_up, began = np.random.default_rng(0).standard_normal((people, columns)), time.monotonic()
+    runs, took = [], list[float]()
     try:
         for model in models:
             limit(seconds)
+            before = time.process_time()
             runs.append(_opened(model, columns, onnxruntime))
-            runs[-1](made_up)
+            if runs[-1](made_up, binary) is None:
+                raise _UnfitModel(OPERATOR)
+            took.append(time.process_time() - before)
     except _UnfitModel as unfit:
         write(bytes([unfit.args[0]]))
         return
     except MemoryError:
         write(bytes([SLOW]))
         return
-    write(bytes([SOUND]))
-    for run in runs:
+    write(_SOUND.pack(bytes([SOUND]), time.monotonic() - began))
+    for run, its in zip(runs, took, strict=True):
+        signal.setitimer(signal.ITIMER_PROF, _ON_REAL_ROWS * its + _MORE)  # which ends the process
         limit(2 * seconds)
         try:
-            write(run(rows).tobytes())
+            found = run(rows, binary)
         except (_UnfitModel, MemoryError):
-            write(bytes(8 * people))
+            found = None
+        write(bytes(8 * people) if found is None else found.tobytes())
 
 
-def _opened(model: bytes, columns: int, runtime: Any) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+_Run: TypeAlias = "Callable[[NDArray[np.float64], bool], NDArray[np.float64] | None]"
+"""From rows, and whether scores are cut at one half, to their scores; None where they depend on other rows."""
+
+
+def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
     """Look at a model, and return what scores rows with it; _UnfitModel for one that does not do."""
     import numpy as np
 
-    _look(model)
+    model = _looked_at(model)
     try:
         options = runtime.SessionOptions()
+        options.add_session_config_entry("session.load_model_format", "ONNX")
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
         session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -180,17 +256,25 @@ def _opened(model: bytes, columns: int, runtime: Any) -> Callable[[NDArray[np.fl
         raise _UnfitModel(SHAPE)
     kind, given, told = kinds[inputs[0].type], inputs[0].name, session.get_outputs()[-1].name
 
-    def run(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = np.empty(len(rows))
-        for start in range(0, len(rows), _ROWS):
-            block = rows[start : start + _ROWS].astype(kind)
+    def once(rows: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.float64]:
+        found, step = np.empty(len(rows)), min(max(math.isqrt(len(rows)), 1), _ROWS)
+        for start in range(0, len(rows), step):
+            chosen = order[start : start + step]
             try:
-                (scores,) = session.run([told], {given: block})
+                (scores,) = session.run([told], {given: rows[chosen].astype(kind)})
             except Exception as error:
                 raise _UnfitModel(_why(error)) from None
-            found[start : start + _ROWS] = _one_a_row(scores, len(block))
+            found[chosen] = _one_a_row(scores, len(chosen))
         # What is no probability is the nearest, and what is no number is 0: to refuse it would tell of rows.
         return np.clip(np.nan_to_num(found, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+
+    def run(rows: NDArray[np.float64], binary: bool) -> NDArray[np.float64] | None:
+        draw = np.random.default_rng()
+        one, other = (once(rows, draw.permutation(len(rows))) for _ in range(2))
+        apart = (one >= 0.5) != (other >= 0.5) if binary else np.zeros(len(rows), np.bool_)
+        if np.abs(one - other).max() > _SAME or np.count_nonzero(apart) > _UNDECIDED + len(rows) // 50_000:
+            return None
+        return np.where(apart, 0.0, one)
 
     return run
 
@@ -213,8 +297,11 @@ def _one_a_row(scores: Any, rows: int) -> NDArray[np.float64]:
     return np.asarray(scores[:, -1], np.float64)
 
 
-def _look(content: bytes) -> None:
-    """Refuse a model that is none, or is made of what is not taken."""
+def _looked_at(content: bytes) -> bytes:
+    """Refuse a model that is none, or is made of what is not taken; return just what was looked at.
+
+    The same bytes may be another model to who reads them as another format.
+    """
     import onnx
 
     try:
@@ -236,6 +323,7 @@ def _look(content: bytes) -> None:
         sized = node.op_type in _SIZED_BY_INPUTS and not constant.issuperset(filter(None, node.input[1:]))
         if name not in _TAKEN or nested or sized:
             raise _UnfitModel(OPERATOR)
+    return bytes(model.SerializeToString())
 
 
 def _tensors(graph: Any) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """Models that developers hand over as ONNX files, scored on rows that the developers do not have.
 
-They run in a process that knows the rows' features and no protected attribute: `compliance.answers.scorer`. What a
+They run in processes that know the rows' features and no protected attribute: `compliance.answers.scorer`. What a
 model says of a row goes into an answer, as predictions would, and is told nobody: epsilon hides protected attributes in
 it. The features themselves it does not hide: a gap of a group is a number about its rows, and who asks often learns of
 them.
@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -35,6 +37,13 @@ _REASONS = {
     scorer.SLOW: error_pb2.REASON_MODEL_SLOW,
 }
 
+_PROCESSES_MAX = 8
+
+_LOOK_SECONDS = 0.2
+"""How often it is asked whether a call still waits."""
+
+_ENVIRONMENT = frozenset({"LD_LIBRARY_PATH", "PATH", "SYSTEMROOT"})
+
 MEMORY = 2 << 30
 """How many bytes of memory a batch of models may take, besides rows."""
 
@@ -50,30 +59,37 @@ def check_libraries() -> None:
 
 
 class Scorer:
-    """The process that scores; to be started before this one is confined, and while it knows nothing protected.
+    """The processes that score; to be started before this one is confined, and while it knows nothing protected.
 
-    SealedError if a library is missing that it needs, or it does not start.
+    Each scores one batch at a time, and each developer has one of them at most: who hands over many models waits for
+    itself. Whose call has ended has no batch any more. SealedError if a library is missing that they need, or one does
+    not start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, processes: int = 0) -> None:
         check_libraries()
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter
-            [sys.executable, "-I", "-m", scorer.__name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._turn = threading.Lock()
+        self._processes = [_started() for _ in range(processes or min(max(2, os.cpu_count() or 1), _PROCESSES_MAX))]
+        self._free, self._changed = list(self._processes), threading.Condition()
+        self._waiting: list[str] = []
+        self._served: set[str] = set()
         try:
-            self.confined = self._said().decode()
+            (self.confined,) = {_said(each).decode() for each in self._processes}
         except _EndedError:
             raise SealedError("sealed: the process that scores models did not start") from None
 
-    def scores(self, features: NDArray[np.float64], models: Sequence[bytes], seconds: float) -> NDArray[np.float64]:
+    def scores(
+        self,
+        features: NDArray[np.float64],
+        models: Sequence[bytes],
+        seconds: float,
+        *,
+        binary: bool = False,
+        developer: str = "",
+        goes_on: Callable[[], bool] = lambda: True,
+    ) -> NDArray[np.float64]:
         """Score rows with each model.
 
-        Refusal for the first model that does not do; MODEL_UNAVAILABLE once the process is gone.
+        Refusal for the first model that does not do; MODEL_UNAVAILABLE once a process is gone, or the call has ended.
 
         Parameters
         ----------
@@ -82,6 +98,12 @@ class Scorer:
             ONNX models.
         seconds : float
             For how long each may run.
+        binary : bool
+            Whether scores will be cut at one half.
+        developer : str
+            Whose models they are.
+        goes_on : callable
+            Says whether the call still waits for them.
 
         Returns
         -------
@@ -90,17 +112,21 @@ class Scorer:
         """
         people, columns = features.shape
         sizes = b"".join(scorer.SIZE.pack(len(model)) for model in models)
-        head = scorer.HEAD.pack(people, columns, len(models), seconds, MEMORY)
-        try:
-            with self._turn:
-                assert self._process.stdin is not None, "a pipe"
-                for part in (head, sizes, features.tobytes(), *models):
-                    self._process.stdin.write(part)
-                self._process.stdin.flush()
-                said = self._said()
-        except (_EndedError, OSError):
-            LOG.error("the process that scores models has ended: start the service again")
-            raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE) from None
+        head = scorer.HEAD.pack(people, columns, len(models), seconds, MEMORY, binary)
+        with self._turn(developer, goes_on) as process:
+            try:
+                assert process.stdin is not None, "a pipe"
+                for part in (scorer.BATCH, head, sizes, features.tobytes(), *models):
+                    process.stdin.write(part)
+                process.stdin.flush()
+                ended = threading.Event()
+                with _watched(process, goes_on, ended):
+                    said = _said(process)
+            except (_EndedError, OSError):
+                LOG.error("the process that scores models has ended: start the service again")
+                raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE) from None
+        if ended.is_set():
+            raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE)
         if said[0] != scorer.SOUND:
             raise Refusal(_REASONS.get(said[0], error_pb2.REASON_MODEL_MALFORMED))
         found = np.zeros((len(models), people))
@@ -109,15 +135,83 @@ class Scorer:
         return found
 
     def close(self) -> None:
-        """End the process."""
-        with contextlib.suppress(OSError), self._process:
-            assert self._process.stdin is not None, "a pipe"
-            self._process.stdin.close()
+        """End the processes."""
+        for process in self._processes:
+            with contextlib.suppress(OSError), process:
+                assert process.stdin is not None, "a pipe"
+                process.stdin.close()
 
-    def _said(self) -> bytes:
-        assert self._process.stdout is not None, "a pipe"
-        (size,) = scorer.SIZE.unpack(_read(self._process.stdout, scorer.SIZE.size))
-        return _read(self._process.stdout, size)
+    @contextmanager
+    def _turn(self, developer: str, goes_on: Callable[[], bool]) -> Iterator[subprocess.Popen[bytes]]:
+        """Have a process, once one is free and this developer has none: who came first, first."""
+
+        def is_next() -> bool:
+            others = (each for each in self._waiting if each not in self._served)
+            return bool(self._free) and next(others, None) == developer
+
+        with self._changed:
+            self._waiting.append(developer)
+            try:
+                while not is_next():
+                    self._changed.wait(_LOOK_SECONDS)
+                    if not goes_on() or all(each.poll() is not None for each in self._processes):
+                        raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE)
+                process = self._free.pop()
+                self._served.add(developer)
+            finally:
+                self._waiting.remove(developer)
+                self._changed.notify_all()
+        try:
+            yield process
+        finally:
+            with self._changed:
+                self._served.remove(developer)
+                if process.poll() is None:
+                    self._free.append(process)
+                self._changed.notify_all()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    # Nothing of this process's environment, where passwords may stand: but where libraries are.
+    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
+    return subprocess.Popen(  # noqa: S603 - this interpreter
+        [sys.executable, "-I", "-m", scorer.__name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=kept,
+    )
+
+
+@contextmanager
+def _watched(process: subprocess.Popen[bytes], goes_on: Callable[[], bool], ended: threading.Event) -> Iterator[None]:
+    """End the batch that a process scores once the call has ended, which is then `ended`."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            if not goes_on():
+                ended.set()
+                with contextlib.suppress(OSError):
+                    assert process.stdin is not None, "a pipe"
+                    process.stdin.write(scorer.GIVE_UP)
+                    process.stdin.flush()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _said(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout is not None, "a pipe"
+    (size,) = scorer.SIZE.unpack(_read(process.stdout, scorer.SIZE.size))
+    return _read(process.stdout, size)
 
 
 class _EndedError(Exception):
@@ -158,7 +252,11 @@ class Sealed:
         if min(sizes) < 1 or sum(sizes) > self.bytes_max:
             raise Refusal(error_pb2.REASON_MODEL_TOO_LARGE)
 
-    def scores(self, models: Sequence[bytes], *, binary: bool) -> NDArray[np.float64] | NDArray[np.bool_]:
+    def scores(
+        self, models: Sequence[bytes], *, binary: bool, developer: str, goes_on: Callable[[], bool]
+    ) -> NDArray[np.float64] | NDArray[np.bool_]:
         """Score every row with each model, shape (models, people); `binary`: decide, from one half up."""
-        found = self.scorer.scores(self.features, models, self.seconds)
+        found = self.scorer.scores(
+            self.features, models, self.seconds, binary=binary, developer=developer, goes_on=goes_on
+        )
         return found >= 0.5 if binary else found

@@ -26,14 +26,17 @@ class Common:
         Of the cube that its coordinates are from.
     weights : ndarray of float64
         What each sum has of each coordinate, shape (m, r).
+    apart : bool
+        Whether N0's noise, where it is a cube's, is of the sums' own cube and not of this one.
     """
 
     law: CubeNoise
     weights: NDArray[np.float64]
+    apart: bool = False
 
     def split(self, parts: int) -> list[Common]:
         """Return what as many sums each have, one after the other."""
-        return [Common(self.law, weights) for weights in np.split(self.weights, parts)]
+        return [Common(self.law, weights, self.apart) for weights in np.split(self.weights, parts)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,7 @@ class CentredSums:
         """What noise there is."""
         if self.common is None:
             return Noises(self.law)
-        return Noises(self.law, self.common.law, len(self.weights))
+        return Noises(self.law, self.common.law, len(self.weights), self.common.apart)
 
     @property
     def weights(self) -> NDArray[np.float64]:

@@ -70,6 +70,9 @@ _POINTS = 300
 """Of an integral over the range, on either side of each place where the integrand may turn."""
 
 
+VARIANCE_MAX = 0.25
+"""The largest variance that numbers in [0, 1] can have."""
+
 Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """The low and the high ends of many intervals, shape (m,) each."""
 
@@ -156,7 +159,7 @@ def sampling_deviations(values: NDArray[np.float64] | tuple[int, float]) -> NDAr
     people, variance = values if isinstance(values, tuple) else (len(values), float(values.var()) if len(values) else 0)
     if not people:
         raise ValueError("there must be people")
-    variance = (people * variance + 0.25) / (people + 1)
+    variance = (people * variance + VARIANCE_MAX) / (people + 1)
     low, high = DEFAULT_SHARES.low, DEFAULT_SHARES.high
     shares = low + (high - low) * (np.arange(_SHARES) + 0.5) / _SHARES
     deviations: NDArray[np.float64] = np.sqrt(variance / (people * shares * (1 - shares)))

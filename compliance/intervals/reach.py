@@ -247,11 +247,14 @@ class Noises:
         Of noise that sums have in common besides.
     coordinates : int
         Of how many of its coordinates.
+    apart : bool
+        Whether noise on N0 that is shared is of the sums' own cube, not of what they have in common.
     """
 
     own: Additive
     common: CubeNoise | None = None
     coordinates: int = 0
+    apart: bool = False
 
 
 @lru_cache(maxsize=16)
@@ -270,6 +273,8 @@ def _drawn(size: Size, noises: Noises, draws: int) -> NDArray[np.float64]:
     of_size, further = ([], 1) if size.shared else ([of(size.law, 1)], 0)
     if noises.common is None:
         drawn = np.vstack([*of_size, of(noises.own, 2 + further)])
+    elif noises.apart:
+        drawn = np.vstack([*of_size, of(noises.own, 2 + further), of(noises.common, noises.coordinates)])
     else:
         common = of(noises.common, noises.coordinates + further)
         drawn = np.vstack([*of_size, common[:further], of(noises.own, 2), common[further:]])
@@ -303,13 +308,13 @@ def of_common(
     steps = np.where(steps > 0, steps, 1.0)
     drawn = _drawn(Size(0.0, size.law, size.whole, size.shared), noises, _draws_for(len(units)))
     kept = np.unique([math.ceil(level * (drawn.shape[1] - 1)) for level in _LEVELS])
-    known: dict[tuple[int, float], NDArray[np.float64]] = {}
+    known: dict[bytes, NDArray[np.float64]] = {}
 
     def quantiles(model: int, weight: float) -> NDArray[np.float64]:
-        if (model, weight) not in known:
-            of_model = np.concatenate([[weight * steps[model], units[model], 0.0], weights[:, model]])
-            known[model, weight] = np.sort(_sizes(of_model, drawn))[kept]
-        return known[model, weight]
+        of_model = np.concatenate([[weight * steps[model], units[model], 0.0], weights[:, model]])
+        if (key := of_model.tobytes()) not in known:
+            known[key] = np.sort(_sizes(of_model, drawn))[kept]
+        return known[key]
 
     def reach(least: NDArray[np.float64], most: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         of_size = np.ceil(np.maximum(np.abs(least), np.abs(most)) / steps).tolist()

@@ -241,6 +241,12 @@ class Ledger:
             raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
         return entry
 
+    def require_covered(self, request: Request, room: Room | None = None) -> None:
+        """Refuse, as `settle` would, a request of an id that stands for nothing yet; its digest is not looked at."""
+        with self._read(request.dataset) as read:
+            if read.session.find(request.developer, request.request_id) is None:
+                self._covered(read, request, room)
+
     def settle(
         self,
         request: Request,

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
-from compliance.mechanisms.mechanism import Facts, Guarantee, Joint, Question, Release, exactly
+from compliance.mechanisms.mechanism import Facts, Guarantee, Joint, Question, Release, around, exactly
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import Noise, step_for
@@ -96,7 +96,8 @@ class CellsMechanism(ByRecord):
             bought = _search(question, facts, epsilon, noise, self.limit)
         values, likely, joint = _answer(question, list(purchases({**facts, **bought})))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
-        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, likely=likely, joint=joint)
+        values = noise.laplace(values, 0.0, step_for(0.0))
+        return Release(values, bought, likely=around(values, likely), joint=joint)
 
 
 def _search(

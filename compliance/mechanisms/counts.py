@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 
 from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps
 from compliance.intervals.reach import Additive, Size
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, around, within_ends
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
+from compliance.records.sums import StratumSums
 from fairwall.laws.batch import Stratum
+from fairwall.laws.bounding import metric_range
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.noise import Gaussian, Laplace
+from fairwall.laws.values import sums_within
 
 _LEAST_SUM = 0.5
 """Sums below half a person are taken for that in a ratio, which stays finite."""
@@ -48,6 +51,9 @@ class NoisyCounts:
         From N0 as released to what the centred sums are taken for, shape (k,); None for what they are with noise.
     common : Common or None
         Noise that the sums have in common besides.
+    totals : ndarray of float64 or None
+        Where who asks does not see the predictions, what they add up to over everybody with noise of the same law,
+        shape (k,).
     """
 
     size: float | None
@@ -60,6 +66,7 @@ class NoisyCounts:
     expected: Callable[[float], NDArray[np.float64]] | None = None
     shared: bool = False
     common: Common | None = None
+    totals: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +75,8 @@ class Asked:
 
     Parameters
     ----------
-    stratum : Stratum
-        Which. Public.
+    stratum : Stratum or StratumSums
+        Which. Public, but for sums of predictions that who asks does not see.
     n0, sums : int, ndarray of float64
         N0, and the sums over a=0, shape (k,).
     known : bool
@@ -85,6 +92,11 @@ class Asked:
     def n(self) -> int:
         """The people in the stratum."""
         return self.stratum.people
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether who asks does not see the predictions."""
+        return isinstance(self.stratum, StratumSums)
 
 
 Buy = Callable[[Asked], NoisyCounts]
@@ -117,7 +129,8 @@ class CountsMechanism(Noisy):
             # N0 is whole: its own grid is the integers.
             size = None if known else float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
             sums = noise.laplace(asked.sums - asked.n0 / 2, scales.sums, step)
-            return NoisyCounts(size, Laplace(scales.size), sums, Laplace(scales.sums), step)
+            totals = noise.laplace(asked.stratum.totals, scales.sums, step) if asked.is_hidden else None
+            return NoisyCounts(size, Laplace(scales.size), sums, Laplace(scales.sums), step, totals=totals)
 
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=False)
 
@@ -149,15 +162,27 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         size, (least_size, most_size) = float(np.rint(released.value)), released.range(fewest, n)
         first, last = math.floor(least_size), math.ceil(most_size)
         taken = noisy.sums if noisy.expected is None else noisy.expected(size)
+        if noisy.totals is None:
+            total, possible_sums, besides = stratum.totals, stratum.possible_sums(first, last), noisy.common
+        else:
+            total = np.clip(noisy.totals, 0.0, n)
+            possible_sums = sums_within(total, (np.zeros_like(total), np.ones_like(total)), n, first, last)
+            besides = _of_totals(metric, noisy, last / n)
         of_sums = [
             np.broadcast_to(of, np.shape(noisy.sums))
-            for of in (stratum.totals, noisy.sums, noisy.centres, noisy.units, noisy.rounded, taken)
+            for of in (total, noisy.sums, noisy.centres, noisy.units, noisy.rounded, taken)
         ]
-        of_parts = [np.split(of, len(inside)) for of in (*stratum.possible_sums(first, last), *of_sums)]
-        shared = [None] * len(inside) if noisy.common is None else noisy.common.split(len(inside))
+        of_parts = [np.split(of, len(inside)) for of in (*possible_sums, *of_sums)]
+        shared = [None] * len(inside) if besides is None else besides.split(len(inside))
         for part, (i, common) in enumerate(zip(inside, shared, strict=True)):
             least, most, total, centred, centres, units, rounded, nearest = (of[part] for of in of_parts)
-            possible = possible_gaps(metric, n, total, np.arange(first, last + 1.0), (least, most))
+            if noisy.totals is None:
+                possible = possible_gaps(metric, n, total, np.arange(first, last + 1.0), (least, most))
+            else:
+                possible = (
+                    np.full(total.shape, -1.0 if metric.bounded else 0.0),
+                    np.full(total.shape, metric_range(metric.name)[1]),
+                )
             sizes.append(released)
             told.append(CentredSums(n, total, centred, centres, units, noisy.law, rounded, possible, common))
             if shrinks:
@@ -167,7 +192,24 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
             sum0 = np.clip(nearest + size * centres, least[:, at], most[:, at])
             estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
     parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
-    return Release(gaps(question.metric, parts), bought, *intervals(metric, sizes, fewest, told))
+    values = gaps(question.metric, parts)
+    if metric.binary and isinstance(question.asked.strata[0], StratumSums):
+        return Release(values, bought)  # of two totals with noise nobody knows an interval
+    ends = intervals(metric, sizes, fewest, told)
+    values = within_ends(values, ends)
+    return Release(values, bought, *around(values, ends))
+
+
+def _of_totals(metric: Metric, noisy: NoisyCounts, share: float) -> Common:
+    """Return what noise on totals does to a sum, as noise besides, where N0 is at most this share of the people.
+
+    With T + e2 in place of T the derivation in `compliance.intervals.inversion` has L - (N/n) e2 in place of L. Of a
+    ratio it has L - f e2, f at most 1.
+    """
+    assert isinstance(noisy.law, Laplace | CubeNoise), "of Gaussian noise no totals are made"
+    law = noisy.law if isinstance(noisy.law, CubeNoise) else CubeNoise(noisy.law.scale, 1)
+    weights = np.broadcast_to(noisy.units, noisy.sums.shape)[:, np.newaxis] * (share if metric.bounded else 1.0)
+    return Common(law, weights, apart=True)
 
 
 def as_fact(noisy: float, law: Additive, n: int) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 The mathematics is `fairwall.laws.cube`; what is computed from the noisy sums, and their intervals, is as for `counts`.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,12 +13,16 @@ from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise, step_for
+from compliance.records.sums import StratumSums
 from fairwall.laws.batch import Stratum
 from fairwall.laws.cube import Coordinates, CubeNoise, cube_scales
 from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import Seen, posterior
 
 _VARIANCE_MIN = 1e-6
+
+_UNSEEN = 4.0
+"""Each of one person's values is 1 or -1 at most: of two that differ so half of the square, and of as many again."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,16 @@ class CubeMechanism(Noisy):
                     size = float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
                 sums = noise.cube(exact, law.scale, step, least) if scales.sides else exact
             apart = Laplace(scales.size) if scales.size is not None else law
-            expected = None
-            if self.shrinks:
+            expected, totals = None, None
+            if isinstance(asked.stratum, StratumSums):
+                # As many coordinates as the other cube has, so that the law is the same.
+                about = np.zeros(law.sides)
+                about[: len(exact)] = told.of_sums(asked.n, asked.stratum.totals)
+                found = noise.cube(about, law.scale, step, least)[: len(exact)]
+                totals = told.sums(found) + asked.n * told.centres
+            elif self.shrinks:
                 few = question.asked.few.strata[question.asked.strata.index(asked.stratum)]
-                expected = _expected(
-                    few, told, (sums, law), None if size is None else (size, apart), asked.stratum.means
-                )
+                expected = _expected(asked.stratum, few, told, (sums, law), None if size is None else (size, apart))
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
                 size,
@@ -75,6 +82,7 @@ class CubeMechanism(Noisy):
                 told.halves,
                 expected,
                 scales.together,
+                totals=totals,
             )
 
         return answer(question, facts, buy, shrinks=False, gaussian=False)
@@ -82,39 +90,74 @@ class CubeMechanism(Noisy):
 
 def _expected(
     stratum: Stratum,
+    few: Stratum,
     told: Coordinates,
     released: tuple[NDArray[np.float64], CubeNoise],
     size: tuple[float, Laplace | CubeNoise] | None,
-    means: NDArray[np.float64],
 ) -> Callable[[float], NDArray[np.float64]]:
-    """Return what the centred sums are by the posterior, given N0.
-
-    How models go together, few of very many people tell, with the means of all.
-    """
+    """Return what the centred sums are by the posterior, given N0."""
     sums, law = released
-    values, variances = sums, np.full(len(sums), law.variance())
+    values, variances, people = sums, np.full(len(sums), law.variance()), stratum.people
     if size is not None:
         noisy, of_size = size
         values, variances = np.append(values, noisy), np.append(variances, of_size.variance())
     # Not so little that rounding errors decide.
     variances = np.maximum(variances, _VARIANCE_MIN)
+    seen, gram = (_seen if few is stratum else _seen_by_few)(stratum, few, told, values, variances)
+
+    def expected(n0: float) -> NDArray[np.float64]:
+        found = posterior(gram, seen, n0 / people, people)
+        nearest: NDArray[np.float64] = found.mean + n0 * (stratum.means - told.centres)
+        return nearest
+
+    return expected
+
+
+def _seen(
+    stratum: Stratum, _: Stratum, told: Coordinates, values: NDArray[np.float64], variances: NDArray[np.float64]
+) -> tuple[Seen, NDArray[np.float64]]:
+    """Say what noisy coordinates, and N0 after them, tell of a stratum's sums; and X X'."""
     ones, products, cross = np.zeros(len(values)), np.zeros((len(values),) * 2), np.zeros((stratum.rows, len(values)))
-    for _, block in stratum.blocks():
+    for _people, block in stratum.blocks():
         rows = told.of(block) * told.step
-        if size is not None:
+        if len(values) > told.sides:
             rows = np.vstack([rows, np.ones(block.shape[1])])
         ones += rows.sum(axis=1)
         products += rows @ rows.T
         cross += stratum.centre(block) @ rows.T
-    many = stratum.stands_for
-    seen = Seen(values, many * ones, many * products, math.sqrt(many) * cross, variances)
+    return Seen(values, ones, products, cross, variances), stratum.gram
 
-    def expected(n0: float) -> NDArray[np.float64]:
-        found = posterior(stratum.gram, seen, n0 / stratum.people, stratum.people)
-        nearest: NDArray[np.float64] = found.mean + n0 * (means - told.centres)
-        return nearest
 
-    return expected
+def _seen_by_few(
+    stratum: Stratum, few: Stratum, told: Coordinates, values: NDArray[np.float64], variances: NDArray[np.float64]
+) -> tuple[Seen, NDArray[np.float64]]:
+    """Return the same of very many people, of whom a part says how coordinates go together, and no more.
+
+    What each coordinate adds up to, and how much it varies, is known of all. That two go together is believed but for
+    what people of whom the part has none may change: `_UNSEEN` of those for whom one of it stands.
+    """
+    d, kept, people = told.sides, told.kept, stratum.people
+    sums, products, members = np.zeros(d), np.zeros((d, d)), 0
+    for _, block in few.blocks():
+        rows = told.of(block) * told.step
+        sums, products, members = sums + rows.sum(axis=1), products + rows @ rows.T, members + rows.shape[1]
+    products -= np.outer(sums, sums) / members
+    of_all = stratum.means * (1 - stratum.means) if stratum.by_sums else stratum.variances
+    squares = people * of_all[kept] / told.halves[kept] ** 2
+    believed = np.sqrt(np.maximum(squares - _UNSEEN * people / members, 0.0))
+    deviations = np.sqrt(np.diag(products))
+    scales = np.divide(believed, deviations, out=np.zeros(d), where=deviations > 0)
+    products *= np.outer(scales, scales)
+    np.fill_diagonal(products, squares)
+    effects = np.zeros((stratum.rows, d))
+    telling = np.flatnonzero(told.place >= 0)
+    effects[telling, told.place[telling]] = (told.sign * told.halves)[telling]
+    cross, ones = effects @ products, told.of_sums(people, stratum.totals)
+    gram = cross @ effects.T
+    if len(values) > d:
+        products, cross = np.pad(products, (0, 1)), np.pad(cross, ((0, 0), (0, 1)))
+        ones = np.append(ones, people)
+    return Seen(values, ones, products + np.outer(ones, ones) / people, cross, variances), gram
 
 
 def drawn_law(scale: float, sides: int, step: float) -> CubeNoise:

@@ -164,6 +164,25 @@ def ends_of(release: Release) -> tuple[Ends, Ends]:
     return guaranteed, release.likely or guaranteed
 
 
+def within_ends(values: NDArray[np.float64], *intervals: Ends) -> NDArray[np.float64]:
+    """Move answers to the nearest number in each of their intervals, the last one at any rate; NaN stays NaN.
+
+    An interval is cut to what people of these predictions can have, and an answer may have been moved by a prior: both
+    are public, and so the nearest number that the interval holds is the better answer. None becomes infinite.
+    """
+    for low, high in intervals:
+        moved = np.fmax(low, np.fmin(high, values))
+        values = np.where(np.isnan(values) | np.isinf(moved), values, moved)
+    return values
+
+
+def around(values: NDArray[np.float64], ends: Ends) -> Ends:
+    """Let intervals reach to their answers, which are finite, and were rounded since; NaN stays NaN."""
+    low, high = ends
+    beyond = np.isnan(values) | np.isnan(low) | np.isnan(high)
+    return np.where(beyond, low, np.minimum(low, values)), np.where(beyond, high, np.maximum(high, values))
+
+
 def with_interval(values: NDArray[np.float64], law: Law, step: float) -> Release:
     """Release values that noise of a public law was added to, on a grid of this step."""
     # The exact gap was rounded before.

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import Ends
 from compliance.intervals.inversion import combined, level_of_parts
 from compliance.mechanisms.counts import consistent
-from compliance.mechanisms.mechanism import Joint, Question
+from compliance.mechanisms.mechanism import Joint, Question, within_ends
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.batch import Stratum
 from fairwall.laws.metric import Metric, find_metric
@@ -165,7 +165,8 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
         return np.array([told(of_strata) for of_strata in zip(*drawn, strict=True)])
 
     values = told(known.sums(known.found.mean) for known in strata)
-    return values, _of_sum(ends) if metric.joined == "sum" else combined(metric, ends), joint
+    likely = _of_sum(ends) if metric.joined == "sum" else combined(metric, ends)
+    return within_ends(values, likely), likely, joint
 
 
 def _of_sum(parts: list[Ends]) -> Ends:

@@ -26,11 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.response import intervals
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, around, within_ends
 from compliance.mechanisms.promise import ByRecord, require_budget
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
-from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric
 from fairwall.laws.response import combined as combined_copies
 from fairwall.laws.response import response_estimates, turning_probability
@@ -74,10 +73,11 @@ class RandomizedResponse(ByRecord):
             values = gaps(some.metric, tuple(_estimates(some, noisy, probability)))
             parts = list(part_values(some.metric, some.predictions, some.records.labels))
             guaranteed, likely = intervals(metric, parts, noisy, probabilities, fewest)
-            found.append([np.clip(values, *metric_range(question.metric)), *guaranteed, *likely])
+            found.append([within_ends(values, guaranteed, likely), *guaranteed, *likely])
         values, low, high, *ends = (np.concatenate(of) for of in zip(*found, strict=True))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
-        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high, (ends[0], ends[1]))
+        values = noise.laplace(values, 0.0, step_for(0.0))
+        return Release(values, bought, *around(values, (low, high)), around(values, (ends[0], ends[1])))
 
 
 def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:

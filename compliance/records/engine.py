@@ -27,10 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.records.same_people import Traits, traits_by_ids
+from compliance.records.sums import GRID, TableSums
 from fairwall.errors import UserError
-from fairwall.laws.cube import Coordinates
-from fairwall.laws.metric import Part, find_metric
-from fairwall.laws.values import sums_within
 from fairwall.rpc import work
 from fairwall.rpc.errors import Refusal
 from fairwall.tables.columns import no_column
@@ -39,9 +37,6 @@ from fairwall.tables.people import GROUPS, OUTCOMES
 from fairwall.tables.values import MOST_VALUES_LISTED, Values, several
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
-
-GRID = 2**24
-"""A score is rounded to a multiple of 1 / GRID."""
 
 _MEMORY, _THREADS = "1GB", 4
 """What a query in this process may take."""
@@ -73,123 +68,6 @@ class Table:
 
     def __str__(self) -> str:
         return self.files or self.name
-
-
-@dataclass(frozen=True)
-class StratumSums:
-    """What is known of a stratum's values, all models of one part after those of the other, each shape (k,).
-
-    Their total, sum of squares, least and most over `people`, and whether all are decisions, are public to who asks;
-    how many of these are disadvantaged, `n0`, and the total over those, `sum0`, are secret.
-    """
-
-    label: int | None
-    parts: tuple[int, ...]
-    people: int
-    n0: int = field(repr=False)
-    totals: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    least: NDArray[np.float64]
-    most: NDArray[np.float64]
-    whole: NDArray[np.bool_]
-    sum0: NDArray[np.float64] = field(repr=False)
-
-    @property
-    def by_sums(self) -> bool:
-        """Whether coordinates follow from sums: as `fairwall.laws.batch.Stratum.by_sums`."""
-        return True
-
-    @property
-    def variances(self) -> NDArray[np.float64]:
-        """The mean squares around the means, shape (k,)."""
-        return np.asarray(np.maximum(self.squares / self.people - (self.totals / self.people) ** 2, 0.0))
-
-    def possible_sums(self, first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bound what so many people's values add up to, shape (k, last - first + 1); of decisions it is exact."""
-        return sums_within(self.totals, (self.least, self.most), self.people, first, last)
-
-    def coordinates(self, step: float) -> Coordinates:
-        """Return the values as coordinates, as of `fairwall.laws.cube.coordinates`; models alike have one each.
-
-        Nobody's score was rounded to whole steps before it was added up, and sums are instead. Of two sums that differ
-        by less than 1/h - 1 steps what is rounded differs by 1/h at most: scores are moved by (1 + 2h) times less.
-        """
-        centres, halves = (self.least + self.most) / 2, (self.most - self.least) / 2
-        kept = np.flatnonzero(halves > 0)
-        place = np.full(len(halves), -1, np.intp)
-        place[kept] = np.arange(len(kept))
-        sign = np.where(self.totals < centres * self.people, -1.0, 1.0) * (halves > 0)
-        return Coordinates(centres, np.where(self.whole, halves, halves * (1 + 2 * step)), kept, place, sign, step)
-
-
-@dataclass(frozen=True)
-class TableSums:
-    """What a table of predictions adds up to; the first axis is the label, 0 or 1.
-
-    Parameters
-    ----------
-    people : ndarray of int64, shape (2,)
-    total, squares, least, most : ndarray of float64, shape (2, models)
-        Of predictions over all people of the label: public to who asks.
-    whole : ndarray of bool, shape (2, models)
-        Whether all of these are 0 or 1: nothing between is its own square.
-    n0 : ndarray of int64, shape (2,)
-        How many of them are disadvantaged. Secret.
-    sum0 : ndarray of float64, shape (2, models)
-        The total over these. Secret.
-    digest : bytes
-        Of all ids and predictions, whatever the order of rows.
-    """
-
-    people: NDArray[np.int64]
-    total: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    least: NDArray[np.float64]
-    most: NDArray[np.float64]
-    whole: NDArray[np.bool_]
-    n0: NDArray[np.int64] = field(repr=False)
-    sum0: NDArray[np.float64] = field(repr=False)
-    digest: bytes = field(repr=False)
-
-    @property
-    def models(self) -> int:
-        """How many models there are."""
-        return int(self.total.shape[1])
-
-    def strata(self, metric: str) -> tuple[StratumSums, ...]:
-        """Return what a metric's parts add up to in each of its strata, in their order."""
-        found = find_metric(metric)
-        of_parts = [self._of_part(part) for part in found.parts]
-        strata = []
-        for label in found.strata:
-            parts = tuple(i for i, part in enumerate(found.parts) if part.label == label)
-            people, n0 = (int(of.sum() if label is None else of[label]) for of in (self.people, self.n0))
-            joined = (np.concatenate(each) for each in zip(*(of_parts[i] for i in parts), strict=True))
-            strata.append(StratumSums(label, parts, people, n0, *joined))
-        return tuple(strata)
-
-    def _of_part(self, part: Part) -> tuple[NDArray[np.float64], ...]:
-        """Return total, squares, least, most, whole and the disadvantaged's sum of a part's values, shape (models,)."""
-        told = []
-        for label in (0, 1) if part.label is None else (part.label,):
-            total, squares, least, most, whole, sum0 = (
-                of[label] for of in (self.total, self.squares, self.least, self.most, self.whole, self.sum0)
-            )
-            n, n0 = self.people[label], self.n0[label]
-            if label == 0 and part.value == "hit":
-                total, squares, least, most, sum0 = (np.zeros_like(total) for _ in range(5))
-            if label == 0 and part.value == "correct":
-                total, squares, sum0 = n - total, n - 2 * total + squares, n0 - sum0
-                least, most = 1 - most, 1 - least
-            if n:
-                told.append((total, squares, least, most, whole, sum0))
-        joins = (np.add, np.add, np.minimum, np.maximum, np.logical_and, np.add)
-        return tuple(join.reduce(each) for join, each in zip(joins, zip(*told, strict=True), strict=True))
-
-    @property
-    def are_decisions(self) -> bool:
-        """Whether every prediction is 0 or 1."""
-        return bool(self.whole.all())
 
 
 @dataclass(frozen=True)
@@ -540,7 +418,7 @@ def _joined(backend: Any, people: Any, scores: Any, id_column: str, names: Seque
         steps = value
         if value.type().is_floating():
             steps = ((value >= 0) & (value <= 1)).ifelse(value * float(GRID), 0.0).round().cast("int64")
-            sums |= {f"square{j}": functions.total(steps * steps), f"least{j}": steps.min(), f"most{j}": steps.max()}
+            sums |= {f"between{j}": ((steps > 0) & (steps < GRID)).sum()}
         sums |= {f"sum{j}": steps.sum(), f"min{j}": value.min(), f"max{j}": value.max(), f"count{j}": value.count()}
     # Of the table as it is: were it the same expression as above, DuckDB would write it down first.
     ids = scores.aggregate(rows=scores.count(), ids=scores[id_column].nunique())
@@ -574,34 +452,22 @@ def _checked(rows: Sequence[Mapping[str, Any]], models: int, known: People) -> T
 def _of_labels(rows: Sequence[Mapping[str, Any]], models: int) -> TableSums:
     """Put groups together by label, and take steps for what they are of 1."""
 
-    def number(row: Mapping[str, Any], name: str, j: int) -> int:
-        """Return a whole number of steps, or of steps squared."""
-        if f"square{j}" in row:
-            return int(row[f"{name}{j}"])
-        decisions = {"sum": "sum", "square": "sum", "least": "min", "most": "max"}
-        return int(row[f"{decisions[name]}{j}"]) * (GRID**2 if name == "square" else GRID)
+    def total(row: Mapping[str, Any], j: int) -> float:
+        return int(row[f"sum{j}"]) / (GRID if f"between{j}" in row else 1)
 
-    def are_whole(label: int, j: int) -> bool:
-        of = [row for row in rows if row["y"] == label]
-        return sum(number(row, "square", j) for row in of) == GRID * sum(number(row, "sum", j) for row in of)
-
-    def of_labels(name: str, join: Callable[[list[int]], int], groups: Collection[int] = (0, 1)) -> NDArray[np.float64]:
+    def totals(groups: Collection[int]) -> NDArray[np.float64]:
         chosen = [[row for row in rows if row["y"] == label and row["a"] in groups] for label in (0, 1)]
-        told = [[join([number(row, name, j) for row in of] or [0]) for j in range(models)] for of in chosen]
-        return np.array(told, np.float64) / (GRID**2 if name == "square" else GRID)
+        return np.array([[sum(total(row, j) for row in of) for j in range(models)] for of in chosen])
 
     def people(groups: Collection[int]) -> NDArray[np.int64]:
         return np.array([sum(row["n"] for row in rows if row["y"] == y and row["a"] in groups) for y in (0, 1)])
 
     return TableSums(
         people=people((0, 1)),
-        total=of_labels("sum", sum),
-        squares=of_labels("square", sum),
-        least=of_labels("least", min),
-        most=of_labels("most", max),
-        whole=np.array([[are_whole(label, j) for j in range(models)] for label in (0, 1)]),
+        total=totals((0, 1)),
         n0=people((0,)),
-        sum0=of_labels("sum", sum, (0,)),
+        sum0=totals((0,)),
+        are_decisions=not any(row.get(f"between{j}") for row in rows for j in range(models)),
         digest=_digest(*(sum(int(row[f"digest{seed}"]) for row in rows) for seed in (1, 2))),
     )
 

@@ -145,6 +145,18 @@ class Records:
         """
         return tuple(self._add_up(members, values) for members, values in values_of(metric, predictions, self.labels))
 
+    def sums_by_label(self, values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """Add up values of everybody, shape (models, people), by label: people, totals, and the same of a=0.
+
+        Shapes are (2,) and (2, models), twice. Of whole numbers sums are exact, whatever the order.
+        """
+        of_all = [self.labels == label for label in (0, 1)]
+        found = list[NDArray[Any]]()
+        for chosen in (of_all, [members & (self.protected == 0) for members in of_all]):
+            found.append(np.array([np.count_nonzero(members) for members in chosen]))
+            found.append(np.array([values[:, members].sum(axis=1, dtype=np.float64) for members in chosen]))
+        return tuple(found)
+
     def sums_of_disadvantaged(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up some values of the members, shape (k, members), over the disadvantaged among them: shape (k,)."""
         return sums_over(self.protected[members] == 0, values)

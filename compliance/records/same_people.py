@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from fairwall.tables.columns import by_dlpack
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
-from fairwall.wire.rows import RowsError, as_array, ids_of, listed, value_of
+from fairwall.wire.rows import NUMERAL, RowsError, as_array, ids_of, listed, value_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ _COUNTS = 20
 """So many counts do not agree by chance: one does in less than half of all cases."""
 
 _MANY = 1 << 18
-"""Of so many ids each is compared, and each of so many values of a column has a digest of its own."""
+"""Of so many ids each is compared; and so many values of a column are written down at once."""
 
 _BYTES = 1 << 28
 """How much of a file is read at once, as numbers or short texts."""
@@ -230,39 +230,69 @@ def _spread(ids: NDArray[np.bytes_]) -> NDArray[np.uint64]:
 
 
 def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
-    """Return a number for each row's value, the same however that is spelt; None where the values count the rows.
+    """Return a number for each row's value, the same however that is spelt and however many there are.
 
-    None too for values that are neither numbers nor text, and for very many different ones but whole numbers.
+    None where the values count the rows, and for values that are neither numbers nor text.
     """
     import pyarrow as pa
 
     try:
-        if pa.types.is_integer(values.type) and not values.null_count:
-            return _of_integers(np.concatenate([*map(by_dlpack, values.iterchunks())]))
+        if (numbers := _numbers(values)) is not None:
+            distinct, places = np.unique(numbers + 0.0, return_inverse=True)
+            return None if _only_count(distinct, len(numbers)) else _of_numbers(distinct)[places]
         coded = values.combine_chunks().dictionary_encode(null_encoding="encode")
-        if len(coded.dictionary) > _MANY:
-            return None
-        distinct = [b"" if value is None else value_of(value) for value in coded.dictionary.to_pylist()]
+        found, are_numbers = np.empty(len(coded.dictionary), np.uint64), True
+        for some in _pieces(len(found)):
+            written = [b"" if value is None else value_of(value) for value in coded.dictionary[some].to_pylist()]
+            found[some] = _joined(map(_of_value, written))
+            are_numbers = are_numbers and all(each[:1] == b"\1" for each in written)
     except (pa.ArrowException, NotImplementedError):
         return None
-    hashes = np.array([int.from_bytes(_of_value(each), "little") for each in distinct], np.uint64)
-    if all(each[:1] == b"\1" for each in distinct):
-        numbers = np.frombuffer(b"".join(each[1:] for each in distinct), "<f8")
-        if _only_count(numbers, len(values)):
-            return None
-    return np.asarray(hashes[by_dlpack(coded.indices)])
-
-
-def _of_integers(numbers: NDArray[np.integer]) -> NDArray[np.uint64] | None:
-    """Return what `_hashes` does, of very many different ones by something quicker."""
-    distinct = np.unique(numbers)
-    if _only_count(distinct.astype(np.float64), len(numbers)):
+    # Numbers that Arrow cannot read may be some of those that count the rows.
+    if are_numbers and _only_count(np.array([*map(float, coded.dictionary.to_pylist())]), len(values)):
         return None
-    if len(distinct) > _MANY:
-        return _mixed(numbers.astype(np.float64).view(np.uint64))
-    written = [b"\1" + struct.pack("<d", float(number)) for number in distinct.tolist()]
-    hashes = np.frombuffer(b"".join(map(_short, written)), "<u8").astype(np.uint64)
-    return np.asarray(hashes[np.searchsorted(distinct, numbers)])
+    return np.asarray(found[by_dlpack(coded.indices)])
+
+
+def _numbers(values: pa.ChunkedArray) -> NDArray[np.float64] | None:
+    """Return a column of numbers, or of texts that `value_of` reads as numbers; None of all else."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    kind = values.type
+    if values.null_count or not len(values):
+        return None
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        pattern = f"^(?:{NUMERAL.pattern})$"
+        if not all(compute.all(compute.match_substring_regex(some, pattern)).as_py() for some in values.iterchunks()):
+            return None
+        try:
+            values = values.cast(pa.float64())
+        except pa.ArrowInvalid:  # which Python reads, as 1. and +1
+            return None
+    elif not (pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)):
+        return None
+    numbers = np.concatenate([by_dlpack(each).astype(np.float64) for each in values.iterchunks()])
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _of_numbers(numbers: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return what `_of_value` does of each number."""
+    found, whole = np.empty(len(numbers), np.uint64), np.floor(numbers) == numbers
+    for each, kind in ((whole, "<f8"), (~whole, "<f4")):
+        for some in np.split(np.flatnonzero(each), range(_MANY, int(each.sum()), _MANY)):
+            with np.errstate(over="ignore"):
+                written, size = numbers[some].astype(kind).tobytes(), np.dtype(kind).itemsize
+            found[some] = _joined(_short(b"\1" + written[at : at + size]) for at in range(0, len(written), size))
+    return found
+
+
+def _pieces(size: int) -> Iterator[slice]:
+    return (slice(first, first + _MANY) for first in range(0, size, _MANY))
+
+
+def _joined(digests: Iterable[bytes]) -> NDArray[np.uint64]:
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
 
 
 def _of_value(written: bytes) -> bytes:

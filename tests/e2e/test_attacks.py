@@ -74,7 +74,8 @@ def test_every_metric_does_so_from_models_close_to_h0(attack: Play) -> None:
     for trial in result["trials"]:
         assert trial["targeted_recovered"] == trial["targeted"], trial["metric"]
         assert trial["max_prediction_change"] <= 0.1
-        assert abs(trial["accuracy_models"] - trial["accuracy_base"]) < 0.03
+        # Of 200 people few are within 0.1 of a half, but on one side of it are more.
+        assert abs(trial["accuracy_models"] - trial["accuracy_base"]) < 0.04
         assert answers(trial) <= 12
 
 

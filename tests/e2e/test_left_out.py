@@ -46,10 +46,10 @@ def folder(tmp_path: Path) -> Path:
     ("groups", "said"),
     [
         ('disadvantaged = "south"', [MISSING, NEITHER]),
-        # Everybody else is then disadvantaged, whose place is known.
-        pytest.param("", [MISSING], marks=pytest.mark.slow),
+        # Everybody is in a group then whose place is known.
+        pytest.param('disadvantaged = ["south", "west", "east"]', [MISSING], marks=pytest.mark.slow),
     ],
-    ids=["two named", "one named"],
+    ids=["two named", "all named"],
 )
 def test_rows_without_a_group_are_told_of(folder: Path, fairwall: Any, groups: str, said: list[str]) -> None:
     (folder / "s.toml").write_text(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
+import time
 import tomllib
+import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from compliance.answers import scorer as scorer_module
+from compliance.answers import sealed
 from compliance.answers.sealed import Scorer
 from fairwall.client import AuditClient, AuditRefused
 from fairwall.compliance.v1 import audit_service_pb2 as audit_pb2
@@ -31,7 +37,7 @@ from tests import forked
 from tests.e2e.test_serve import DOCS, Served, deployment, serving
 
 onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     skl2onnx = pytest.importorskip("skl2onnx")
@@ -264,6 +270,149 @@ def test_no_model_tells_by_failing_what_is_in_a_row(scorer: Scorer) -> None:
     assert found["high"].tolist() == [[0.0] * 50, [float(row == 7) for row in range(50)]]
 
 
+def over_rows(*nodes: tuple[str, list[str], str], **constants: Any) -> bytes:
+    """A model whose `ReduceMax` is over rows: they all get what one of them has."""
+    model = onnx.load_model_from_string(first_of(*nodes, **constants))
+    for node in model.graph.node:
+        if node.op_type == "ReduceMax":
+            node.attribute.append(onnx.helper.make_attribute("axes", [0]))
+    return bytes(model.SerializeToString())
+
+
+NONE = np.zeros(1, np.float32)
+TELLS = over_rows(
+    ("ReduceMax", ["a"], "m"), ("Mul", ["a", "none"], "b"), ("Add", ["b", "m"], "y"), none=np.zeros(1, "f")
+)
+"""Gives everybody the largest income."""
+TELLS_REAL_ONES = over_rows(
+    ("Sub", ["a", "much"], "c"),
+    ("Relu", ["c"], "d"),
+    ("ReduceMax", ["d"], "m"),
+    ("Mul", ["a", "none"], "b"),
+    ("Add", ["b", "m"], "e"),
+    ("Mul", ["e", "little"], "y"),
+    much=np.full(1, 10, "f"),
+    none=NONE,
+    little=np.full(1, 0.01, "f"),
+)
+"""Gives everybody the largest income beyond what is drawn in making up rows."""
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_no_model_gives_everybody_what_one_row_has(scorer: Scorer, binary: bool) -> None:
+    rows = np.zeros((200, 3))
+    with pytest.raises(Refusal) as refused:
+        scorer.scores(rows, [TELLS], 1.0, binary=binary)
+    assert refused.value.reason == error_pb2.REASON_MODEL_OPERATOR
+    assert scorer.scores(rows, [TELLS_REAL_ONES], 1.0, binary=binary).tolist() == [[0.0] * 200]
+    rows[7, 0] = 75.0  # which would be a score of 0.65 for everybody
+    assert scorer.scores(rows, [TELLS_REAL_ONES], 1.0, binary=binary).tolist() == [[0.0] * 200]
+
+
+def test_what_is_run_is_what_was_looked_at() -> None:
+    """The same bytes may be an ONNX model and, to a runtime that guesses, one of another format."""
+    given: list[tuple[bytes, str]] = []
+
+    class Runtime:
+        SessionOptions = onnxruntime.SessionOptions
+
+        @staticmethod
+        def InferenceSession(model: bytes, options: Any, **_: Any) -> Any:  # noqa: N802 - as the library calls it
+            given.append((model, options.get_session_config_entry("session.load_model_format")))
+            return onnxruntime.InferenceSession(model, options)
+
+    model = first_of(("Identity", ["a"], "y"))
+    behind = model + b"\xfa\x7f\x04more"  # a field that nobody knows
+    scorer_module._opened(behind, 3, Runtime)
+    ((run, form),) = given
+    assert form == "ONNX"
+    assert run == onnx.load_model_from_string(behind).SerializeToString()
+
+
+@pytest.mark.check
+def test_a_refusal_for_want_of_budget_takes_as_long_whatever_is_in_a_row(served: Served) -> None:
+    """200 refusals of a developer with nothing left, of two models that real rows would tell apart.
+
+    Ranks of how long they took: in 1 of 10^6 runs a sound service fails.
+    """
+    from scipy.stats import mannwhitneyu
+
+    quick, slow = stumbling(), first_of(*(("Exp", ["a"], f"b{at}") for at in range(300)), ("Identity", ["b1"], "y"))
+    took: dict[bytes, list[float]] = {quick: [], slow: []}
+    with served.client("bob") as audits:
+        for _ in range(100):
+            for model in (quick, slow):
+                began = time.perf_counter()
+                with pytest.raises(AuditRefused) as caught:
+                    audits.ask_sealed(model, "sp", 3.0)
+                took[model].append(time.perf_counter() - began)
+                assert caught.value.reason == "BUDGET_EXHAUSTED"
+    assert mannwhitneyu(*took.values()).pvalue > 1e-6
+
+
+LONG = graph(
+    ("MatMul", ["x", "wide"], "a0"),
+    *(("MatMul", [f"a{at}", "square"], f"a{at + 1}") for at in range(3000)),
+    ("MatMul", ["a3000", "narrow"], "y"),
+    wide=np.ones((3, 250), np.float32),
+    square=np.ones((250, 250), np.float32) / 250,
+    narrow=np.ones((250, 1), np.float32),
+)
+
+
+def scoring(served: Served) -> list[psutil.Process]:
+    """The processes that score, and what they have started."""
+    found = []
+    for each in psutil.Process(served.process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found += [each] * ("compliance.answers.scorer" in " ".join(each.cmdline()))
+    return found
+
+
+def until(seconds: float, holds: Callable[[], bool]) -> bool:
+    ends = time.monotonic() + seconds
+    while not holds() and time.monotonic() < ends:
+        time.sleep(0.05)
+    return holds()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes end with their parents on Linux")
+def test_nobody_waits_for_anothers_models_and_what_nobody_waits_for_ends(tmp_path: Path) -> None:
+    with serving(handing(tmp_path, megabytes=4, seconds=60.0)) as running:
+        idle = len(scoring(running))
+        with running.client("bob") as audits:
+            audits.terms()  # which are worked out meanwhile
+
+        def gives_up() -> None:
+            with running.client() as audits, contextlib.suppress(grpc.RpcError):
+                audits._service.AuditSealed(iter(request(LONG)), timeout=6)
+
+        with ThreadPoolExecutor(3) as alice:
+            asked = [alice.submit(gives_up) for _ in range(3)]
+            assert until(60, lambda: len(scoring(running)) == idle + 1), "one at a time"
+            with running.client("bob") as audits:
+                answered = audits.ask_sealed(first_of(("Identity", ["a"], "y")), "sp", 0.5)
+            assert answered.epsilon_charged == 0.5
+            assert len(scoring(running)) == idle + 1, "alice's goes on"
+            for each in asked:
+                each.exception()
+        assert until(60, lambda: len(scoring(running)) == idle), "alice has given up"
+        with ThreadPoolExecutor(1) as alice:
+            asked = [alice.submit(gives_up)]
+            assert until(60, lambda: len(scoring(running)) == idle + 1)
+            processes = scoring(running)
+            running.process.kill()
+            _, alive = psutil.wait_procs(processes, 20)
+            assert not alive
+
+
+def request(model: bytes) -> list[Any]:
+    header = audit_pb2.AuditSealedHeader(
+        request_id=uuid.uuid4().hex, deal_id="loans", metric=1, epsilon=0.1, sizes=[len(model)]
+    )
+    return [audit_pb2.AuditSealedRequest(header=header), audit_pb2.AuditSealedRequest(models_chunk=model)]
+
+
 def test_scores_are_put_where_predictions_may_be(scorer: Scorer) -> None:
     rows = np.array([[-2.0, 0, 0], [0.25, 0, 0], [7, 0, 0], [np.nan, 0, 0], [np.inf, 0, 0], [-np.inf, 0, 0]])
     assert scorer.scores(rows, [first_of(("Identity", ["a"], "y"))], 1.0).tolist() == [[0, 0.25, 1, 0, 1, 0]]
@@ -284,12 +433,13 @@ def test_a_batch_that_dies_takes_nobody_with_it(scorer: Scorer) -> None:
 
 
 def test_a_process_that_has_ended_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    scorer = Scorer()
-    scorer._process.kill()
-    scorer._process.wait()
-    with pytest.raises(Refusal) as refused:
-        scorer.scores(np.zeros((5, 3)), [first_of(("Identity", ["a"], "y"))], 1.0)
-    assert refused.value.reason == error_pb2.REASON_MODEL_UNAVAILABLE
+    scorer = Scorer(processes=1)
+    scorer._processes[0].kill()
+    scorer._processes[0].wait()
+    for _ in range(2):  # found so, and known so
+        with pytest.raises(Refusal) as refused:
+            scorer.scores(np.zeros((5, 3)), [first_of(("Identity", ["a"], "y"))], 1.0)
+        assert refused.value.reason == error_pb2.REASON_MODEL_UNAVAILABLE
     assert "the process that scores models has ended" in caplog.text
     scorer.close()
 
@@ -303,10 +453,12 @@ def test_many_rows_are_scored_in_blocks_and_in_order(scorer: Scorer) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="layers are Linux's")
 def test_what_scores_has_no_file_and_no_protected_attribute(served: Served) -> None:
     """Its files are closed to it: it could read none even if a model had taken it over."""
-    (process,) = (
-        each for each in psutil.Process(served.process.pid).children() if each.cmdline()[-1].endswith(".scorer")
-    )
-    assert process.cmdline()[1:3] == ["-I", "-m"]
+    children = psutil.Process(served.process.pid).children()
+    scoring = [each for each in children if each.cmdline()[-1].endswith(".scorer")]
+    assert scoring
+    for process in scoring:
+        assert process.cmdline()[1:3] == ["-I", "-m"]
+        assert process.environ().keys() <= sealed._ENVIRONMENT, "nothing of the service's own"
     said = served.said("models that are handed over run in a process")
     for layer in ("landlock", "tcp-ports", "non-dumpable", "syscalls"):
         assert layer in said.partition("\n")[0]

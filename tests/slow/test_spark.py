@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.records.engine import Engine, Table, TableSums
+from compliance.records.engine import Engine, Table
 from compliance.records.engine import duckdb as opened
+from compliance.records.sums import TableSums
 from fairwall.rpc.errors import Refusal
 
 duckdb = pytest.importorskip("duckdb")

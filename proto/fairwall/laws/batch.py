@@ -185,7 +185,7 @@ class AskedBatch:
 
     At least one model predicts for everybody, shape (m, n), as of `fairwall.laws.values.Values`; labels are 0 or 1,
     shape (n,), and `metrics` are all that these people are audited for. Each may stand for several, drawn from all of
-    them: `few`.
+    them, `drawn_from` so many of each label: `few`.
     """
 
     metric: str
@@ -194,6 +194,7 @@ class AskedBatch:
     metrics: tuple[str, ...]
     stands_for: float = 1.0
     drawn: NDArray[np.intp] | None = None
+    drawn_from: tuple[int, ...] | None = None
 
     @property
     def queries(self) -> int:
@@ -226,7 +227,8 @@ class AskedBatch:
             return self
         drawn = part_of(people, many)
         of_few = np.ascontiguousarray(part(self.predictions, slice(None), drawn)), self.labels[drawn], self.metrics
-        return AskedBatch(self.metric, *of_few, len(self.labels) / len(drawn), drawn)
+        labels = tuple(np.bincount(self.labels, minlength=2).tolist())
+        return AskedBatch(self.metric, *of_few, people / len(drawn), drawn, labels)
 
     @cached_property
     def strata(self) -> tuple[Stratum, ...]:
@@ -236,7 +238,11 @@ class AskedBatch:
         for label in metric.strata:
             parts = tuple(i for i, part in enumerate(metric.parts) if part.label == label)
             of_parts = tuple(values[i][1] for i in parts)
-            found.append(Stratum(label, parts, values[parts[0]][0], of_parts, self.stands_for))
+            members, stands_for = values[parts[0]][0], self.stands_for
+            if self.drawn_from is not None:
+                people = sum(self.drawn_from) if label is None else self.drawn_from[label]
+                stands_for = people / np.count_nonzero(members)
+            found.append(Stratum(label, parts, members, of_parts, stands_for))
         return tuple(found)
 
     def of(self, people: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -70,8 +70,9 @@ def _half_ranges(stratum: Stratum, sizes: NDArray[np.intp]) -> NDArray[np.float6
     """Return half of what there is between the gaps that groups of some sizes may have, the mean over models."""
     sums, n = np.concatenate([[0.0], np.cumsum(stratum.ordered)]) * stratum.stands_for, stratum.people
     of_first, of_others = np.interp([sizes, n - sizes], stratum.stands_for * np.arange(len(sums)), sums)
-    lowest, highest = of_first, sums[-1] - of_others
-    ranges: NDArray[np.float64] = (highest - lowest) * (1 / sizes + 1 / (n - sizes)) / 2
+    # Of values that are all the same rounding would leave less than nothing.
+    between = np.maximum(sums[-1] - of_others - of_first, 0.0)
+    ranges: NDArray[np.float64] = between * (1 / sizes + 1 / (n - sizes)) / 2
     return ranges
 
 

@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -43,7 +44,7 @@ USERS = {"compliance": 65521, "developer": 65522, "adversary": 65523}
 _OPEN_FILES = 4096
 
 # prctl(2), capset(2), and the system calls of Landlock, whose numbers are the same on every architecture.
-_PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 3, 4, 38
+_PR_SET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 3, 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION, _PATH_BENEATH, _NET_PORT = 1, 1, 2
@@ -194,6 +195,12 @@ def guard() -> tuple[Layer, ...]:
 def locked_in(party: str) -> tuple[Layer, ...]:
     """Give up every file but libraries and a party's code, and every connection: for what only computes."""
     return *guard(), *_lock_in(party, "", (), ())
+
+
+def end_with_parent() -> None:
+    """End this process, by SIGKILL, as soon as the one that started it has ended, where the system can do that."""
+    if sys.platform == "linux":
+        _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def without_calls() -> Layer:

@@ -32,7 +32,8 @@ _DIGITS = 17
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.0*)?")
 """A whole number, as text or as a float has it; one with leading zeros is a text, and another id."""
-_NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A number, as text has it."""
 
 
 class RowsError(UserError):
@@ -279,7 +280,7 @@ def value_of(value: object) -> bytes:
     text = _text(value)
     if is_missing(text):
         return b""
-    if _NUMERAL.fullmatch(text):
+    if NUMERAL.fullmatch(text):
         return b"\1" + struct.pack("<d", float(text) + 0.0)  # 0 has one sign
     text = text.lower() if text.lower() in ("true", "false") else text
     return b"\2" + text.encode("utf-8", "surrogatepass")

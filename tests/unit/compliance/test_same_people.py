@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from compliance.deployment.ledger import agree
@@ -18,6 +19,8 @@ from compliance.ledger.entries import LedgerError
 from compliance.ledger.head import Seal
 from compliance.ledger.place import inspect
 from compliance.records import same_people
+from compliance.records.same_people import _hashes, _of_value
+from fairwall.wire.rows import value_of
 
 PEOPLE = 300
 HEAD = """
@@ -225,6 +228,43 @@ OTHERS: dict[str, tuple[pd.DataFrame, pd.DataFrame, str]] = {
 def test_other_people_are_served_beside_them(place: Place, way: str) -> None:
     one, other, ids = OTHERS[way]
     assert place.serve("loans", one, *WHITE, ids).serve("again", other, *WHITE, ids).start() == ""
+
+
+VALUES: dict[str, pa.Array] = {
+    "whole": pa.array([3, 0, -7, 2**40]),
+    "floats": pa.array([0.5, -0.0, 1e30, 0.1, 1e-320, 3.0]),
+    "short floats": pa.array([0.5, 0.1, 3.0], pa.float32()),
+    "numbers as text": pa.array(["007", "0.1", "1e3", "-2.50"]),
+    "numbers that Arrow does not read": pa.array(["+1", "2.", "3"]),
+    "no finite numbers": pa.array([1.5, np.nan, np.inf]),
+    "none": pa.array([1.5, None, 2.0]),
+    "text": pa.array(["a", "nan", "", "1", "TRUE", None]),
+    "truths": pa.array([True, False]),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_value_has_one_digest_however_many_there_are(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    column = pa.chunked_array([VALUES[kind], VALUES[kind].slice(0, 1)])
+    expected = [_of_value(b"" if value is None else value_of(value)) for value in column.to_pylist()]
+    for many in (1, 2, 1 << 18):
+        monkeypatch.setattr(same_people, "_MANY", many)
+        assert [number.tobytes() for number in _hashes(column).astype("<u8")] == expected  # type: ignore[union-attr]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("column", ["income", "id", "name"])
+def test_the_same_people_are_found_whatever_their_number(tmp_path: Path, column: str) -> None:
+    draw, people = np.random.default_rng(0), (1 << 18) + 1
+    ids = draw.permutation(10 * people)[:people]
+    columns = {"income": draw.normal(30, 8, people), "id": ids, "name": [f"n{each}" for each in ids]}
+    table = pd.DataFrame({**columns, "zip": draw.integers(0, 99, people)})
+    known = list[bytes]()
+    for name, count in (("few.parquet", people - 1), ("many.csv", people)):
+        some = table[[column, "zip"]][:count].sample(frac=1, random_state=count)
+        some.to_parquet(tmp_path / name) if name.endswith("parquet") else some.to_csv(tmp_path / name, index=False)
+        known.append(same_people.traits_of(tmp_path / name, ()).sealed(b"k"))
+    assert "half of the rows" in same_people.shared(*known)
 
 
 @pytest.mark.check
