@@ -41,7 +41,7 @@ from fairwall.wire.v1.error_pb2 import AuditError
 
 LOG = logging.getLogger(__name__)
 
-_REQUEST_ID_MAX = 64
+_REQUEST_ID_MAX, _NONCE_MAX = 64, 64
 
 _Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest | audit.AuditSealedHeader | audit.AuditTableRequest
 
@@ -207,6 +207,7 @@ def _answer(
         epsilon_remaining=entry.remaining,
         epsilon_remaining_now=None if now == entry.remaining else now,
         by="" if isinstance(header, audit.AuditTableRequest) else header.by,
+        nonce=_nonce_of(header),
     )
     if compared is not None:
         response.rows_compared = compared
@@ -354,9 +355,13 @@ def _validate(header: _Header, case: Case) -> str:
     check_request_id(header.request_id)
     journal.note(request=header.request_id)
     metric = _check_question(header.metric, header.epsilon, case)
-    if math.isnan(header.threshold):  # 0 where there is none
+    if math.isnan(header.threshold) or len(_nonce_of(header)) > _NONCE_MAX:  # 0 where there is none
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     return metric
+
+
+def _nonce_of(header: _Header) -> bytes:
+    return header.nonce if isinstance(header, audit.AuditHeader) else b""
 
 
 def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> str:

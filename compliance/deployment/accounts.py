@@ -25,7 +25,12 @@ def opened(data: Sequence[Data], ledger: Ledger, work: Executor, scorer: Scorer 
     """Open every data set, each kind of account by what requests call the data; what `later` finds out comes later."""
     audits = {
         each.policy.data_name: case_of(
-            each, ledger, ledger.derived_key, later(work, each.policy, each.first), _sealed(each, scorer)
+            each,
+            ledger,
+            ledger.derived_key,
+            ledger.begun_at(each.policy.data_name),
+            later(work, each.policy, each.first),
+            _sealed(each, scorer),
         )
         for each in data
     }
@@ -37,16 +42,18 @@ def case_of(
     data: Data,
     ledger: Ledger,
     derive: Derive,
+    begun: bytes,
     exposure: Callable[[], BudgetExposure] | None = None,
     sealed: Sealed | None = None,
 ) -> Case:
     """Choose the mechanism that a deployment answers with.
 
-    Its noise is the system's, never seeded, unless the policy commits to a key, which `derive` makes.
+    Its noise is the system's, never seeded, unless the policy commits to a key, which `derive` makes, for a ledger that
+    has `begun` so.
     """
     policy, key = data.policy, derive("data")
     column, *others = data.records
-    bound = committed(policy, data.first, derive) if policy.audit.committed else None
+    bound = committed(policy, data.first, derive, begun) if policy.audit.committed else None
     case = Case(
         dataset=policy.data_name,
         records=data.first,

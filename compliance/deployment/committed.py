@@ -40,20 +40,24 @@ class Committed:
         """Make the noise of a request.
 
         No two questions have one noise, whoever asks them and whatever they are called: it would be gone from the
-        difference of their answers. So it follows from the developer, the id and the digest of all that is asked,
-        none of which is compliance's to choose.
+        difference of their answers. So it follows from the developer, the id and the digest of all that is asked, the
+        developer's nonce included: compliance can choose none of these, and not foresee the last.
         """
         name = f"{asked.developer}/{asked.request_id}"
         return System(KeyedBits(noise_key(self.seed, name, asked.digest)))
 
 
-def committed(policy: Policy, records: Records, derive: Derive) -> Committed:
-    """Commit to the people of a data set: their numbers in the file and labels, and each one's group."""
+def committed(policy: Policy, records: Records, derive: Derive, begun: bytes) -> Committed:
+    """Commit to the people of a data set: their numbers in the file and labels, and each one's group.
+
+    `begun` is what the ledger's chain of the data set starts from, which no other ledger's does.
+    """
     salt_key = derive(f"committed salts of {policy.data_name}")
     found = commit(rows_of(records.labels), records.protected.tolist(), b"", salt_key)
-    # Of other people the noise is another one, also under a ledger that was begun anew: from the difference of two
-    # answers to one question it would be gone, and what has changed would be left.
-    seed = derive(f"committed noise of {policy.data_name}: {found.root.hex()}")
-    found = replace(found, seed_digest=digest_of_seed(seed))
     told = policy.model_dump(mode="json", include={"data", "audit"}, exclude={"data": {"source"}})
-    return Committed(found, hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest(), seed)
+    terms = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).digest()
+    # Of other people, on other terms, and by another ledger the noise is another one: from the difference of two
+    # answers to one question it would be gone, or be so many times as large, and what has changed would be left.
+    bound = ": ".join(each.hex() for each in (found.root, terms, begun))
+    seed = derive(f"committed noise of {policy.data_name}: {bound}")
+    return Committed(replace(found, seed_digest=digest_of_seed(seed)), terms, seed)

@@ -306,6 +306,14 @@ class Ledger:
                 found = self._open(request, room)
         return found
 
+    def begun_at(self, dataset: str) -> bytes:
+        """Return what the chain of a data set starts from: random bytes, which no other ledger has.
+
+        LedgerError or LedgerUnavailable if it cannot be read.
+        """
+        with self._read(dataset) as read:
+            return read.session.genesis(read.chain.name) or b""
+
     def derived_key(self, purpose: str) -> bytes:
         """Derive a key for another purpose from the seal's; empty without a seal."""
         return self._seal.derived(purpose) if self._seal else b""

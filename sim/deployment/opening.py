@@ -70,17 +70,19 @@ def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Open
     if not key_file.exists():
         raise OpeningError(f"{key_file}: no such file: it is the key that the service commits by")
     derive = partial(derived, load_key(key_file))
-    bound = committed(data.policy, data.first, derive)
+    chains = (chain for chain in inspect(place.ledger) if chain.chain in ("", data.policy.data_name))
+    begun = next((chain.genesis for chain in chains), b"")
+    bound = committed(data.policy, data.first, derive, begun)
     if bound.terms_digest != kept.terms_digest:
         raise OpeningError(f"{policy_file}: its data and audit sections are not those that were committed to")
     if bound.commitment != kept.commitment:
         return Opened(
-            (), len(kept.request_ids), {"": "it is to other people, another group of somebody, or another key"}
+            (), len(kept.request_ids), {"": "it is to other people, another group of somebody, another key or ledger"}
         )
     names = sorted(kept.request_ids)
     chosen = names if openings is None else sorted(secrets.SystemRandom().sample(names, openings))
     answered = _answered(data, kept.developer)
-    case = case_of(data, game_ledger(data.policy.data_name, Neighbours.A_FLIP, Budget(1.0)), derive)
+    case = case_of(data, game_ledger(data.policy.data_name, Neighbours.A_FLIP, Budget(1.0)), derive, begun)
     wrong = {name: found for name in chosen for found in _wrong(case, answered.get(name), kept.asked(name))}
     return Opened(tuple(chosen), len(names), wrong)
 

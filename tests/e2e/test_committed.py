@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 import shutil
 import tomllib
@@ -14,8 +15,11 @@ import pandas as pd
 import pytest
 import tomli_w
 
-from fairwall.client import AuditClient
+from fairwall.client import AuditClient, gaps
 from fairwall.client.kept import Kept, KeptError, NotKept
+from fairwall.compliance.v1 import audit_service_pb2 as audit_pb2
+from fairwall.rpc import arrays, identity
+from fairwall.wire.audits import audit_digest
 from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, PREDICTIONS, Served, deployment, serving
 
@@ -209,6 +213,35 @@ System.laplace = cheating
 from compliance.__main__ import main
 main()
 """
+
+
+def test_noise_is_made_of_what_compliance_cannot_foresee(audited: tuple[Served, list[str]]) -> None:
+    """Also of a question whose id anybody can work out: compliance could try keys until it likes the noise."""
+    running, ids = audited
+    kept = Kept.read(running.folder / "asked")
+    nonces = [kept.asked(name).header.nonce for name in ids]
+    assert nonces[2] == nonces[3], "the same question"
+    assert len(set(nonces)) == 3
+    asked = kept.asked(ids[2])
+    unkeyed = audit_pb2.AuditHeader()
+    unkeyed.CopyFrom(asked.header)
+    for field in ("nonce", "request_id"):
+        unkeyed.ClearField(field)
+    key = identity.load(running.folder / "certificates" / "developer-alice").key
+    digest = audit_digest(unkeyed, asked.predictions)
+    assert asked.header.nonce == hmac.digest(key.encode(), digest, "sha256")
+    assert asked.header.nonce not in (digest, hmac.digest(b"", digest, "sha256"))
+
+
+def test_an_answer_that_does_not_repeat_the_nonce_is_thrown_away() -> None:
+    class Older:
+        def Audit(self, requests: Iterator[Any], timeout: float) -> audit_pb2.AuditResponse:  # noqa: ARG002, N802
+            return audit_pb2.AuditResponse(gaps=arrays.to_message(np.zeros(1)))
+
+    header = gaps.header_of("loans", "r", "sp", np.zeros((1, 4)), 1.0, None, b"")
+    header.nonce = b"n" * 32
+    with pytest.raises(arrays.ArrayError, match="did not count your nonce in"):
+        gaps.ask_for(Older(), header, np.zeros((1, 4)))  # type: ignore[arg-type]
 
 
 @pytest.mark.check

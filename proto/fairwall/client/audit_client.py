@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import time
 import uuid
@@ -146,7 +148,7 @@ class AuditClient:
         self._releases = ReleaseServiceStub(self._channel)
         self._connected = False
         self._has_warned = False
-        self._certificate = own.certificate
+        self._certificate, self._secret = own.certificate, own.key.encode()
         self._kept: Kept | None = None
 
     @classmethod
@@ -276,32 +278,21 @@ class AuditClient:
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
         searched = None if candidates is None else candidates(batch)
+        header = gaps.header_of(self._data, asked or "", metric, batch, epsilon, threshold, digest, by, searched)
         question = ""
+        if self._kept is not None:
+            # By the developer's own key: the same question has the same, and compliance cannot foresee it.
+            header.nonce = hmac.digest(self._secret, audit_digest(header, batch), hashlib.sha256)
         if asked is None:
-            header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest, by, searched)
             question = audit_digest(header, batch).hex()
-            asked = question[:ID_DIGITS]
-        answer = self._call(
-            lambda: gaps.ask(
-                self._service,
-                self._data,
-                asked,
-                metric,
-                batch,
-                epsilon,
-                threshold=threshold,
-                rows_digest=digest,
-                by=by,
-                candidates=searched,
-            )
-        )
+            header.request_id = question[:ID_DIGITS]
+        answer = self._call(lambda: gaps.ask_for(self._service, header, batch))
         self._check_rows(digest, answer.rows_compared)
         if self._kept is not None:
-            header = gaps.header_of(self._data, asked, metric, batch, epsilon, threshold, digest, by, searched)
             try:
                 self._kept.keep(header, batch, answer.gaps)
             except OSError as error:  # the answer is paid for
-                warnings.warn(f"{asked} was answered and is not kept: {error}", NotKept, stacklevel=3)
+                warnings.warn(f"{header.request_id} was answered and is not kept: {error}", NotKept, stacklevel=3)
         return replace(answer, digest=question, models=batch.names)
 
     def commit(self, folder: str | Path) -> None:
@@ -309,7 +300,7 @@ class AuditClient:
 
         From now on every question of `ask` and `search` is written to the folder with its answer: a regulator opens
         some of them where compliance is, and says whether they were answered as was committed to. Noise follows from
-        the question and its id, which compliance must not foresee: leave ids to the client.
+        the question and from a nonce that the client makes with your private key, which compliance must not have.
 
         Parameters
         ----------

@@ -442,17 +442,24 @@ def ask(
         If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
     """
     header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest, by, candidates)
+    return ask_for(service, header, predictions)
+
+
+def ask_for(service: Audits, header: audit.AuditHeader, predictions: NDArray[Any] | Batch) -> Answer:
+    """Ask what a header says, as `ask` does."""
 
     def parts() -> Iterator[audit.AuditRequest | bytes]:
         yield audit.AuditRequest(header=header)
         yield from encoded(predictions, audit.AuditRequest)
 
     response = service.Audit(parts(), timeout=AUDIT_SECONDS)
-    if response.by != by:  # an older service, which has one column
-        raise arrays.ArrayError(f"the service answers by one protected column alone, and {by!r} was asked for")
-    if candidates is not None and not response.HasField("draws"):
+    if response.by != header.by:  # an older service, which has one column
+        raise arrays.ArrayError(f"the service answers by one protected column alone, and {header.by!r} was asked for")
+    if header.HasField("candidates") and not response.HasField("draws"):
         raise arrays.ArrayError("the service is of a version that searches nothing, and has answered as ask() does")
-    return replace(_answer(response, request_id, deal_id, metric), by=by)
+    if response.nonce != header.nonce:
+        raise arrays.ArrayError("the service did not count your nonce in: it could have chosen the noise")
+    return replace(_answer(response, header.request_id, header.deal_id, name_of(header.metric)), by=header.by)
 
 
 def header_of(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hmac
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +24,14 @@ ASKED = Request("loans", "alice", "first", b"\x01" * 32, "sp", "laplace", Neighb
 KEY = b"key of a ledger"
 
 
-def bound(protected: np.ndarray = PROTECTED, key: bytes = KEY, policy: Policy | None = None) -> Committed:
+POLICY = read(EXAMPLE).datasets["loans"]
+
+
+def bound(
+    protected: np.ndarray = PROTECTED, key: bytes = KEY, policy: Policy = POLICY, begun: bytes = b"ledger"
+) -> Committed:
     records = Records(LABELS, protected, ("sp",))
-    told = read(EXAMPLE).datasets["loans"] if policy is None else policy
-    return committed(told, records, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
+    return committed(policy, records, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"), begun)
 
 
 def noise(of: Committed, asked: Request = ASKED) -> list[float]:
@@ -60,6 +66,39 @@ def test_one_person_of_another_group_is_another_commitment_and_another_noise() -
         assert other.commitment.root != bound().commitment.root
         assert other.commitment.seed_digest != bound().commitment.seed_digest
         assert not set(noise(other)) & set(noise(bound()))
+
+
+def changed(value: Any) -> Any:
+    """Another value than this, which may be none that a policy can have."""
+    if isinstance(value, bool) or value is None:
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return f"{value} and more"
+
+
+NO_NOISE = {"deployment", "budget", "developers", "release", "tables", "sealed", "law"}
+"""On what the noise of an audit does not depend: where it is served, who asks for how much, and what else there is."""
+
+
+def test_every_term_of_which_noise_depends_is_another_noise() -> None:
+    """The difference of two answers with one noise and two scales would tell the gap."""
+    assert Policy.model_fields.keys() - {"data", "audit"} == NO_NOISE
+    seen = [noise(bound())]
+    for section in ("data", "audit"):
+        part = getattr(POLICY, section)
+        for name in type(part).model_fields:
+            if (section, name) == ("data", "source"):
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what no policy can have
+                other = POLICY.model_copy(
+                    update={section: part.model_copy(update={name: changed(getattr(part, name))})}
+                )
+                seen.append(noise(bound(policy=other)))
+    seen.append(noise(bound(begun=b"a ledger that was begun anew")))
+    assert len({number for each in seen for number in each}) == 4 * len(seen)
+    assert len(seen) > 20
 
 
 def test_another_key_hides_otherwise() -> None:

@@ -500,6 +500,16 @@ def test_the_page_has_the_headings_the_numbers_and_no_markup_of_others(real: tup
     assert "<script" not in page
 
 
+def test_the_page_may_run_and_fetch_nothing(real: tuple[bytes, bytes]) -> None:
+    (policy,) = re.findall(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', real[0])
+    told = dict(each.strip().partition(b" ")[::2] for each in policy.split(b";"))
+    assert told.pop(b"style-src") == b"'unsafe-inline'", "its own, which stands in it"
+    assert told.pop(b"img-src") == b"data:"
+    assert set(told) == {b"default-src", b"base-uri", b"form-action"}
+    assert set(told.values()) == {b"'none'"}
+    assert b"<script" not in real[0]
+
+
 def test_the_page_says_what_groups_noise_has_counted_on(places: Places) -> None:
     ledger = Ledger()
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0))

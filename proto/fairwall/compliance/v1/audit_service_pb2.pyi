@@ -149,7 +149,7 @@ class AuditRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[AuditHeader, _Mapping]] = ..., predictions_chunk: _Optional[bytes] = ...) -> None: ...
 
 class AuditHeader(_message.Message):
-    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions", "threshold", "rows_digest", "by", "candidates")
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions", "threshold", "rows_digest", "by", "candidates", "nonce")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
@@ -159,6 +159,7 @@ class AuditHeader(_message.Message):
     ROWS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     deal_id: str
     metric: _metric_pb2.Metric
@@ -168,7 +169,8 @@ class AuditHeader(_message.Message):
     rows_digest: bytes
     by: str
     candidates: Candidates
-    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ..., rows_digest: _Optional[bytes] = ..., by: _Optional[str] = ..., candidates: _Optional[_Union[Candidates, _Mapping]] = ...) -> None: ...
+    nonce: bytes
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ..., rows_digest: _Optional[bytes] = ..., by: _Optional[str] = ..., candidates: _Optional[_Union[Candidates, _Mapping]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class Candidates(_message.Message):
     __slots__ = ("names", "utilities", "baseline", "at_least")
@@ -265,7 +267,7 @@ class AuditTableResponse(_message.Message):
     def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
 
 class AuditResponse(_message.Message):
-    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "likely_low", "likely_high", "rows_compared", "by", "draws")
+    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "likely_low", "likely_high", "rows_compared", "by", "draws", "nonce")
     GAPS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
@@ -278,6 +280,7 @@ class AuditResponse(_message.Message):
     ROWS_COMPARED_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     DRAWS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     gaps: _array_pb2.Array
     epsilon_charged: float
     epsilon_remaining: float
@@ -290,4 +293,5 @@ class AuditResponse(_message.Message):
     rows_compared: bool
     by: str
     draws: _array_pb2.Array
-    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ..., likely_low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., likely_high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., rows_compared: bool = ..., by: _Optional[str] = ..., draws: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
+    nonce: bytes
+    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ..., likely_low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., likely_high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., rows_compared: bool = ..., by: _Optional[str] = ..., draws: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
