@@ -118,7 +118,7 @@ def swap(folder: Path) -> None:
     ("spoil", "status", "said"),
     [
         (swap, 1, "the commitment is not kept: it is to other people"),
-        (lambda folder: (folder / "certificates/compliance/seal.key").write_text("0" * 64), 1, "or another key"),
+        (lambda folder: (folder / "certificates/compliance/seal.key").write_text("0" * 64), 1, "another key or ledger"),
         (lambda folder: change(folder, lambda p: p["audit"].update(queries_max=7)), 2, "not those that were committed"),
         (lambda folder: change(folder, lambda p: p["audit"].pop("committed")), 2, "audit.committed is not set"),
         (lambda folder: change(folder, lambda p: p["data"].update(name="other")), 2, "it has no data set 'loans'"),
