@@ -5,14 +5,15 @@ batch of models is run in a child of its own, which gives up system calls too be
 model, and whose time and memory are bounded.
 
 **What is told of the rows.** Models are first tried on made-up rows, as many as there are: what is wrong with one shows
-there, and is told. On the real rows each may take twice as long of a processor; who fails all the same has scored 0.
+there, and is told. On the real rows each may take twice as long of a processor; a row on which it fails has scored 0.
 The answer goes out after three times what the made-up rows took, whatever happens on the real ones. So whether a batch
 is refused, why, and when, depends on the models and on the number of rows alone: no model can tell by failing, nor by
 taking its time, what is in a row.
 
 **Row by row.** A model that saw all rows at once could give everybody one person's income, and the noise on a sum would
-not hide it. So rows come in an order that is drawn, a few at a time, and twice, in two orders: what a model says of a
-row may not depend on what stands beside it. One that does on made-up rows is refused, and on real ones has scored 0.
+not hide it; nor if it failed on all because of one. So rows come in an order that is drawn, a few at a time, and twice,
+in two orders: what a model says of a row may not depend on what stands beside it. One that does on made-up rows is
+refused, and real rows of which it says two things, or fails among them, are scored alone.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _SAME = 2.0**-18
 """How far two scores of a row may be apart: by as much sums are not exact that are added up in another order."""
 
 _UNDECIDED = 2
-"""So many rows, and one of 50,000, may be on another side of one half then; each of them has scored 0."""
+"""So many made-up rows, and one of 50,000, may be on another side of one half then."""
 
 _ON_REAL_ROWS, _MORE, _IN_ALL = 2.0, 0.2, 3.0
 """How many times as long of a processor a model may take on real rows, and so many seconds; and till the answer."""
@@ -210,8 +211,7 @@ def _score(head: bytes, features: bytes, models: list[bytes], write: Callable[[b
             limit(seconds)
             before = time.process_time()
             runs.append(_opened(model, columns, onnxruntime))
-            if runs[-1](made_up, binary) is None:
-                raise _UnfitModel(OPERATOR)
+            runs[-1](made_up, is_made_up=True, binary=binary)
             took.append(time.process_time() - before)
     except _UnfitModel as unfit:
         write(bytes([unfit.args[0]]))
@@ -224,14 +224,13 @@ def _score(head: bytes, features: bytes, models: list[bytes], write: Callable[[b
         signal.setitimer(signal.ITIMER_PROF, _ON_REAL_ROWS * its + _MORE)  # which ends the process
         limit(2 * seconds)
         try:
-            found = run(rows, binary)
+            write(run(rows, is_made_up=False, binary=binary).tobytes())
         except (_UnfitModel, MemoryError):
-            found = None
-        write(bytes(8 * people) if found is None else found.tobytes())
+            write(bytes(8 * people))
 
 
-_Run: TypeAlias = "Callable[[NDArray[np.float64], bool], NDArray[np.float64] | None]"
-"""From rows, and whether scores are cut at one half, to their scores; None where they depend on other rows."""
+_Run: TypeAlias = "Callable[..., NDArray[np.float64]]"
+"""From rows to their scores, given whether rows are made up and whether scores are cut at one half."""
 
 
 def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
@@ -242,6 +241,7 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
     try:
         options = runtime.SessionOptions()
         options.add_session_config_entry("session.load_model_format", "ONNX")
+        options.add_session_config_entry("session.set_denormal_as_zero", "1")  # it takes 100 times as long
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
         session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -256,26 +256,39 @@ def _opened(model: bytes, columns: int, runtime: Any) -> _Run:
         raise _UnfitModel(SHAPE)
     kind, given, told = kinds[inputs[0].type], inputs[0].name, session.get_outputs()[-1].name
 
-    def once(rows: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.float64]:
-        found, step = np.empty(len(rows)), min(max(math.isqrt(len(rows)), 1), _ROWS)
-        for start in range(0, len(rows), step):
+    def once(rows: NDArray[np.float64], order: NDArray[np.intp], step: int) -> NDArray[np.float64]:
+        """Score some rows, so many at a time: in the place of each, and NaN for those among whom one fails."""
+        found = np.empty(len(rows))
+        for start in range(0, len(order), step):
             chosen = order[start : start + step]
             try:
                 (scores,) = session.run([told], {given: rows[chosen].astype(kind)})
+                some = np.nan_to_num(_one_a_row(scores, len(chosen)), nan=0.0, posinf=1.0, neginf=0.0)
+            except _UnfitModel:
+                raise
             except Exception as error:
-                raise _UnfitModel(_why(error)) from None
-            found[chosen] = _one_a_row(scores, len(chosen))
+                failures.append(_why(error))
+                some = np.full(len(chosen), np.nan)
+            found[chosen] = some
         # What is no probability is the nearest, and what is no number is 0: to refuse it would tell of rows.
-        return np.clip(np.nan_to_num(found, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+        return np.clip(found, 0.0, 1.0)
 
-    def run(rows: NDArray[np.float64], binary: bool) -> NDArray[np.float64] | None:
-        draw = np.random.default_rng()
-        one, other = (once(rows, draw.permutation(len(rows))) for _ in range(2))
-        apart = (one >= 0.5) != (other >= 0.5) if binary else np.zeros(len(rows), np.bool_)
-        if np.abs(one - other).max() > _SAME or np.count_nonzero(apart) > _UNDECIDED + len(rows) // 50_000:
-            return None
-        return np.where(apart, 0.0, one)
+    def run(rows: NDArray[np.float64], *, is_made_up: bool, binary: bool) -> NDArray[np.float64]:
+        failures.clear()
+        draw, step = np.random.default_rng(), min(max(math.isqrt(len(rows)), 1), _ROWS)
+        one, other = (once(rows, draw.permutation(len(rows)), step) for _ in range(2))
+        if is_made_up and failures:
+            raise _UnfitModel(failures[0])
+        far = ~(np.abs(one - other) <= _SAME)
+        apart = far | ((one >= 0.5) != (other >= 0.5)) if binary else far
+        if is_made_up and (far.any() or np.count_nonzero(apart) > _UNDECIDED + len(rows) // 50_000):
+            raise _UnfitModel(OPERATOR)
+        # Whoever stands out changes nobody else's score: these are scored alone, and who fails alone has scored 0.
+        alone = np.flatnonzero(apart)
+        one[alone] = np.nan_to_num(once(rows, alone, 1)[alone], nan=0.0)
+        return one
 
+    failures = list[int]()
     return run
 
 

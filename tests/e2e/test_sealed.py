@@ -267,7 +267,10 @@ def test_no_model_tells_by_failing_what_is_in_a_row(scorer: Scorer) -> None:
     sound = first_of(("Identity", ["a"], "y"))
     found = {name: scorer.scores(rows, [stumbling(), sound], 1.0) for name, rows in (("low", low), ("high", high))}
     assert found["low"].tolist() == [[pytest.approx(0.7)] * 50, [0.0] * 50]
-    assert found["high"].tolist() == [[0.0] * 50, [float(row == 7) for row in range(50)]]
+    assert found["high"].tolist() == [
+        [pytest.approx(0.7 * (row != 7)) for row in range(50)],  # and nobody else's score is another for it
+        [float(row == 7) for row in range(50)],
+    ]
 
 
 def over_rows(*nodes: tuple[str, list[str], str], **constants: Any) -> bytes:
@@ -306,7 +309,30 @@ def test_no_model_gives_everybody_what_one_row_has(scorer: Scorer, binary: bool)
     assert refused.value.reason == error_pb2.REASON_MODEL_OPERATOR
     assert scorer.scores(rows, [TELLS_REAL_ONES], 1.0, binary=binary).tolist() == [[0.0] * 200]
     rows[7, 0] = 75.0  # which would be a score of 0.65 for everybody
-    assert scorer.scores(rows, [TELLS_REAL_ONES], 1.0, binary=binary).tolist() == [[0.0] * 200]
+    (found,) = scorer.scores(rows, [TELLS_REAL_ONES], 1.0, binary=binary)
+    assert found[7] == pytest.approx(0.65)
+    assert np.count_nonzero(found) <= 6, "but for a few who stood beside it twice"
+
+
+def test_no_model_gives_everybody_less_than_one_half_for_one_row(scorer: Scorer) -> None:
+    """A difference that is no difference of scores, and one of everybody's decisions."""
+    rows = np.zeros((200, 3))
+    half = over_rows(
+        ("Sub", ["a", "much"], "c"),
+        ("Relu", ["c"], "d"),
+        ("ReduceMax", ["d"], "m"),
+        ("Mul", ["m", "little"], "e"),
+        ("Mul", ["a", "none"], "b"),
+        ("Sub", ["b", "e"], "f"),
+        ("Add", ["f", "half"], "y"),
+        much=np.full(1, 10, "f"),
+        none=NONE,
+        little=np.full(1, 1e-8, "f"),
+        half=np.full(1, 0.5, "f"),
+    )
+    assert (scorer.scores(rows, [half], 1.0, binary=True) >= 0.5).all()
+    rows[7, 0] = 75.0
+    assert np.count_nonzero(scorer.scores(rows, [half], 1.0, binary=True) < 0.5) <= 6
 
 
 def test_what_is_run_is_what_was_looked_at() -> None:
@@ -322,11 +348,11 @@ def test_what_is_run_is_what_was_looked_at() -> None:
             return onnxruntime.InferenceSession(model, options)
 
     model = first_of(("Identity", ["a"], "y"))
-    behind = model + b"\xfa\x7f\x04more"  # a field that nobody knows
+    behind = model + b"\x08\x08"  # its version, once more
     scorer_module._opened(behind, 3, Runtime)
     ((run, form),) = given
     assert form == "ONNX"
-    assert run == onnx.load_model_from_string(behind).SerializeToString()
+    assert run == onnx.load_model_from_string(behind).SerializeToString() != behind
 
 
 @pytest.mark.check
