@@ -238,10 +238,8 @@ def test_an_answer_that_does_not_repeat_the_nonce_is_thrown_away() -> None:
         def Audit(self, requests: Iterator[Any], timeout: float) -> audit_pb2.AuditResponse:  # noqa: ARG002, N802
             return audit_pb2.AuditResponse(gaps=arrays.to_message(np.zeros(1)))
 
-    header = gaps.header_of("loans", "r", "sp", np.zeros((1, 4)), 1.0, None, b"")
-    header.nonce = b"n" * 32
     with pytest.raises(arrays.ArrayError, match="did not count your nonce in"):
-        gaps.ask_for(Older(), header, np.zeros((1, 4)))  # type: ignore[arg-type]
+        gaps.ask(Older(), "loans", "r", "sp", np.zeros((1, 4)), 1.0, nonce=b"n" * 32)  # type: ignore[arg-type]
 
 
 @pytest.mark.check

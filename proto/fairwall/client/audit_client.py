@@ -286,7 +286,21 @@ class AuditClient:
         if asked is None:
             question = audit_digest(header, batch).hex()
             header.request_id = question[:ID_DIGITS]
-        answer = self._call(lambda: gaps.ask_for(self._service, header, batch))
+        answer = self._call(
+            lambda: gaps.ask(
+                self._service,
+                self._data,
+                header.request_id,
+                metric,
+                batch,
+                epsilon,
+                threshold=threshold,
+                rows_digest=digest,
+                by=by,
+                candidates=searched,
+                nonce=header.nonce,
+            )
+        )
         self._check_rows(digest, answer.rows_compared)
         if self._kept is not None:
             try:

@@ -414,6 +414,7 @@ def ask(
     rows_digest: bytes = b"",
     by: str = "",
     candidates: Candidates | None = None,
+    nonce: bytes = b"",
 ) -> Answer:
     """Ask for one metric of a batch of models.
 
@@ -435,31 +436,28 @@ def ask(
         The column that gaps are by, one of `Terms.by`; empty for the first.
     candidates : Candidates, optional
         What the models are candidates for, if a less discriminatory one is searched for.
+    nonce : bytes
+        What compliance cannot foresee, of which committed noise is made too; empty where there is none.
 
     Raises
     ------
     grpc.RpcError
         If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
     """
-    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest, by, candidates)
-    return ask_for(service, header, predictions)
-
-
-def ask_for(service: Audits, header: audit.AuditHeader, predictions: NDArray[Any] | Batch) -> Answer:
-    """Ask what a header says, as `ask` does."""
+    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest, by, candidates, nonce)
 
     def parts() -> Iterator[audit.AuditRequest | bytes]:
         yield audit.AuditRequest(header=header)
         yield from encoded(predictions, audit.AuditRequest)
 
     response = service.Audit(parts(), timeout=AUDIT_SECONDS)
-    if response.by != header.by:  # an older service, which has one column
-        raise arrays.ArrayError(f"the service answers by one protected column alone, and {header.by!r} was asked for")
-    if header.HasField("candidates") and not response.HasField("draws"):
+    if response.by != by:  # an older service, which has one column
+        raise arrays.ArrayError(f"the service answers by one protected column alone, and {by!r} was asked for")
+    if candidates is not None and not response.HasField("draws"):
         raise arrays.ArrayError("the service is of a version that searches nothing, and has answered as ask() does")
-    if response.nonce != header.nonce:
+    if response.nonce != nonce:
         raise arrays.ArrayError("the service did not count your nonce in: it could have chosen the noise")
-    return replace(_answer(response, header.request_id, header.deal_id, name_of(header.metric)), by=header.by)
+    return replace(_answer(response, request_id, deal_id, metric), by=by)
 
 
 def header_of(
@@ -472,6 +470,7 @@ def header_of(
     rows_digest: bytes,
     by: str = "",
     candidates: Candidates | None = None,
+    nonce: bytes = b"",
 ) -> audit.AuditHeader:
     """Say what is asked; the parameters are those of `ask`."""
     return audit.AuditHeader(
@@ -484,6 +483,7 @@ def header_of(
         rows_digest=rows_digest,
         by=by,
         candidates=None if candidates is None else audit.Candidates(**asdict(candidates)),
+        nonce=nonce,
     )
 
 
