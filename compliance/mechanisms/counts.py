@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.counts import CentredSums, Common, intervals, possible_gaps
+from compliance.intervals.interval import within_range
 from compliance.intervals.reach import Additive, Size
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, around, within_ends
 from compliance.mechanisms.promise import Noisy
@@ -196,7 +197,7 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     if metric.binary and isinstance(question.asked.strata[0], StratumSums):
         return Release(values, bought)  # of two totals with noise nobody knows an interval
     ends = intervals(metric, sizes, fewest, told)
-    values = within_ends(values, ends)
+    values = within_ends(values, within_range(*ends, metric.name))
     return Release(values, bought, *around(values, ends))
 
 

@@ -28,6 +28,9 @@ Facts: TypeAlias = Mapping[str, NDArray[Any]]
 
 Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
 
+_POINT = 1e-9
+"""No interval that noise has made is as narrow."""
+
 Joint: TypeAlias = Callable[[int, np.random.Generator], NDArray[np.float64]]
 """Draws so many sets of a batch's gaps from their joint posterior, shape (draws, m); nothing secret is looked at."""
 
@@ -168,11 +171,14 @@ def within_ends(values: NDArray[np.float64], *intervals: Ends) -> NDArray[np.flo
     """Move answers to the nearest number in each of their intervals, the last one at any rate; NaN stays NaN.
 
     An interval is cut to what people of these predictions can have, and an answer may have been moved by a prior: both
-    are public, and so the nearest number that the interval holds is the better answer. None becomes infinite.
+    are public, and so the nearest number that the interval holds is the better answer. None becomes infinite, or is
+    moved into a point, which is left where noise was beyond all that can be.
     """
     for low, high in intervals:
         moved = np.fmax(low, np.fmin(high, values))
-        values = np.where(np.isnan(values) | np.isinf(moved), values, moved)
+        with np.errstate(invalid="ignore"):  # of two infinite ends
+            stays = np.isnan(values) | np.isinf(moved) | (high - low < _POINT)
+        values = np.where(stays, values, moved)
     return values
 
 
