@@ -157,7 +157,7 @@ def test_balanced_accuracy_counts_groups_alike() -> None:
     assert rights(np.array([0, 0, 1, 1, 2, 0], np.uint8), cells, 3).tolist() == pytest.approx(
         [50, np.nan, 50], nan_ok=True
     )
-    assert [most(epsilon, 3) for epsilon in (0.0, math.log(2), math.inf)] == pytest.approx([100 / 3, 50, 100])
+    assert [most(epsilon, 3) for epsilon in (0.0, math.log(2) / 2, math.inf)] == pytest.approx([100 / 3, 50, 100])
 
 
 def test_exact_counts_of_one_person_each_are_read_off() -> None:

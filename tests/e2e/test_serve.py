@@ -512,14 +512,12 @@ def test_what_a_batch_gives_away_is_told_before_it_is_asked(own: Path) -> None:
         with serving(own) as running, running.client() as audits:
             terms, expected = audits.terms(), audits.expected_error("sp", 5, 1.0)
             assert terms.reveal_max == limit
-            most = "58%" if limit else f"{100 / (1 + math.exp(-terms.epsilon_max)):.3g}%"
+            most = "58%" if limit else f"{100 / (1 + math.exp(-2 * terms.epsilon_max)):.3g}%"
             assert f"has a balanced accuracy of at most {most}, the mean of the shares of both groups" in terms.privacy
             assert "where both have at least 20 people" in terms.privacy
             assert ("Where no mechanism stays within that" in terms.privacy) == (limit is not None)
             assert 0.5 < expected.revealed <= (limit or 1 / (1 + math.exp(-1.0)))
-            assert (
-                0.9 * math.e / 1000 < expected.person_risk <= expected.person_risk_most == pytest.approx(math.e / 1000)
-            )
+            assert math.e / 1000 < expected.person_risk <= expected.person_risk_most == pytest.approx(math.e**2 / 1000)
 
 
 def test_what_a_whole_budget_gives_away_is_told(served: Served) -> None:

@@ -86,11 +86,12 @@ def decide(hand: Hand, evidence: Evidence) -> Reveal:
 def _confidence(hand: Hand, evidence: Evidence, alone_guess: Reveal) -> NDArray[np.float64]:
     """Give the probabilities at even odds that were decoded, where delta is 0 none beyond what epsilon allows.
 
-    That is also how probable it is of each of noisy attributes that it is true.
+    That is e^(2 epsilon), since N0 is known (`fairwall.laws.exposure`). Decoded is also how probable it is of each of
+    noisy attributes that it is true.
     """
     assert alone_guess.reconstruction is not None
     z = np.clip(alone_guess.reconstruction / (1 / evidence.n0 + 1 / evidence.n1), 0.0, 1.0)
-    sure = 1 / (1 + math.exp(-hand.terms.epsilon))
+    sure = 1 / (1 + math.exp(-2 * hand.terms.epsilon))
     return np.clip(z, 1 - sure, sure) if evidence.noise is None or not hand.terms.delta else z
 
 

@@ -314,7 +314,7 @@ class ExpectedError:
     person_risk, person_risk_most : float
         The share of the disadvantaged whom somebody names who spends such a batch on one person, where one in 1,000 of
         the advantaged is named too: by the best test of an attacker who knows the groups' sizes and nobody's group,
-        NaN where that is not known; and what nobody exceeds, even one who knows everybody else's: that is proved.
+        NaN where that is not known; and what nobody exceeds who knows these sizes: that is proved.
     """
 
     error: float

@@ -171,7 +171,7 @@ def revealed_by_budget(offer: Offer, epsilon: float) -> float:
     ways.sort(key=lambda way: _rate(offer, way))
     together = {way: _spent(offer, way, epsilon, 1.0) for way in ways[-_SCREENED:]}
     best = sorted(together, key=lambda way: together[way])[-_TRIED:]
-    found = max((_found_by(offer, way, epsilon) for way in best), default=one_person(offer.released))
+    found = max((_found_by(offer, way, epsilon) for way in best), default=told_apart([_response(offer.released)]))
     return min(found, most)
 
 
@@ -330,7 +330,7 @@ def _spent(offer: Offer, way: _Way, epsilon: float, left: float) -> float:
 
 
 def _response(epsilon: float) -> Look:
-    kept = one_person(epsilon)
+    kept = 1 / (1 + math.exp(-epsilon))
     return Look(np.array([kept, 1 - kept]), np.array([1 - kept, kept]))
 
 

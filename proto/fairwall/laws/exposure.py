@@ -8,6 +8,18 @@ random. Rows that say much about few, such as weights 1, 2, 4, ... are better on
 lost anyway. (`developer/reveal` plays such attacks, and tests hold these numbers against its figures.) What a row of
 them, or a cell, tells about one person is in `fairwall.laws.looks`.
 
+**One person.** Whoever is aimed at may be told far more surely than people are on average. N0 is public, so that the
+person's group is told apart by two mixtures of data sets that have the same N0: a person of the other group, among the
+others, has changed places with this one. Such data sets are two flips apart, and what is (epsilon, delta)-private of
+one flip is (2 epsilon, (1 + e^epsilon) delta)-private of two, whence
+
+    1/2 + TV/2 <= (e^(2 epsilon) + (1 + e^epsilon) delta) / (1 + e^(2 epsilon)),
+
+which is also the largest probability at even odds. The two mixtures go together so for whoever knows something of each
+of the others, too, but nothing of two of them that depends on each other: of independent attributes, given how many are
+1, one more is 1 where the number is one larger, and all others are as they were. Where N0 is not known they are one
+flip apart, and who knows both N0 and everybody else knows the person without any answer.
+
 **Mechanisms.** Noise on gaps is N0 N1 / n times as large on X. A batch's cube (`fairwall.laws.cube`) has as few sides
 as it has different coordinates: he takes the number that serves him best. Given its size T, its noise is uniform on
 -T..T, and what all answers say of T counts too: the ratio of the person's two likelihoods, both of them means over T,
@@ -19,10 +31,8 @@ of all noise but for its own, and noise has 1 - 1/C of its variance. A sum that 
 (`fairwall.laws.groups`) are cells whose noise is that of two groups, of a group and everybody else, which hides least;
 what several of them tell adds up as of normal laws. Rows of one ball (`fairwall.laws.ball`) are a cube's, for each part
 of the people by itself. Of a given number of cells, equal ones give most away: with k people in it, a cell gives away k
-Phi(d/2), which is concave in k. Randomised response tells each attribute with probability 1/(1 + e^-epsilon), and
-nothing that is epsilon-private does more:
-
-    1/2 + TV/2 <= (e^epsilon + delta) / (1 + e^epsilon)
+Phi(d/2), which is concave in k. Randomised response tells each attribute with probability 1/(1 + e^-epsilon): how many
+of all it says to be disadvantaged makes its value more or less sure, and never the other value likelier.
 """
 
 from __future__ import annotations
@@ -114,8 +124,17 @@ def within(
 
 
 def one_person(epsilon: float, delta: float = 0.0) -> float:
-    """Return the limit to how often somebody is right about one person aimed at, both groups counted equally."""
-    return min(1.0, 1 / (1 + math.exp(-epsilon)) + delta / (1 + math.exp(min(epsilon, 700.0))))
+    """Return the limit to how often somebody is right about one person aimed at, both groups counted equally.
+
+    Nothing that a batch gives away on average is above it. Both sizes of groups are taken to be public.
+    """
+    twice, delta = of_a_swap(epsilon, delta)
+    return min(1.0, 1 / (1 + math.exp(-twice)) + delta / (1 + math.exp(min(twice, 700.0))))
+
+
+def of_a_swap(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the epsilon and delta of data sets in which two people have changed groups with each other."""
+    return 2 * epsilon, (1 + math.exp(min(epsilon, 700.0))) * delta
 
 
 def in_words(accuracy: float, epsilon: float, delta: float = 0.0, fewest: int = 1) -> str:
@@ -125,7 +144,7 @@ def in_words(accuracy: float, epsilon: float, delta: float = 0.0, fewest: int = 
         "Whoever spends this whole batch on finding out who is who, by the best attack known here, has a balanced "
         f"accuracy of at most {_percent(accuracy)}, the mean of the shares of both groups that are named right, "
         f"{groups}; guessing gives 50%, and several batches tell more. About one person aimed at, the limit of one "
-        f"batch is e^eps/(1+e^eps), {_percent(one_person(epsilon, delta))} at epsilon {epsilon:,.10g}."
+        f"batch is e^(2 eps)/(1+e^(2 eps)), {_percent(one_person(epsilon, delta))} at epsilon {epsilon:,.10g}."
     )
 
 
@@ -243,8 +262,10 @@ def _revealed(
     promised = one_person(epsilon, delta)
     public = MECHANISM_LAWS[mechanism]
     noise_on = public.noise_on
-    if noise_on == "attributes" or math.isinf(epsilon):
-        return promised
+    if math.isinf(epsilon):
+        return 1.0
+    if noise_on == "attributes":
+        return 1 / (1 + math.exp(-epsilon))
     if noise_on == "cells":
         numbers = _steps(max(1, n // least_people(epsilon)))
         found = max(of_cells(n, n0, cells, epsilon, besides=True) for cells in numbers)

@@ -19,6 +19,11 @@ right most often; it is right for
 TV the total variation distance between what is seen of a disadvantaged person and of an advantaged one. Nearly Gaussian
 sums make that Phi(d/2), where for a noise variance S^2 and m rows of 0 and 1, p = N0/n, d^2 = m / (n p (1-p) + 4 S^2).
 
+**Randomised response** turns everybody's value over with probability p = 1/(1 + e^epsilon) = 1 - q. Of the others no
+more counts than how many, S, are said to be disadvantaged: to who knows N0 and nobody's group all of them are alike.
+Given z, N0 - z of them are disadvantaged, so that S ~ Bin(N0 - z, q) + Bin(n - 1 - N0 + z, p). A person's own value
+and S are one look, and there is no other.
+
 **Large data sets.** d does not change where n, N0 and m are divided by one number and the noise by its square root.
 So large ones are as small ones with n p (1-p) = `_SPREAD_MAX`, but for m below 1, which is taken as 1: too much.
 """
@@ -60,6 +65,7 @@ _DISTURBED_LESS, _ROUNDS, _STEADY = 0.6, 12, 2e-3
 _LEAST_SCALE = 0.02
 """Less noise than this part of a person is taken for so much: it hides nothing."""
 
+_RESPONSES_MAX = 10_000
 _TINY = 1e-300
 _CERTAIN = 40.0
 """A log-likelihood ratio beyond which nobody doubts."""
@@ -275,6 +281,34 @@ def look_at_cells(n: int, n0: int, cells: int, epsilon: float) -> Look:
     noise = np.exp(-np.abs(np.arange(-most, most + 1)) / scale)
     noise /= noise.sum()
     return Look(np.convolve(with_one, noise), np.convolve(without, noise))
+
+
+@lru_cache(maxsize=256)
+def look_at_response(n: int, n0: int, epsilon: float) -> Look:
+    """Return the look of attributes that are turned over at random, at a person's own and at all others'.
+
+    Of more than `_RESPONSES_MAX` people as of so many: what N0 adds to a person's own value falls with 1/sqrt(n).
+    """
+    smaller = max(1.0, n / _RESPONSES_MAX)
+    n, n0 = round(n / smaller), max(1, round(n0 / smaller))
+    turned = 1 / (1 + math.exp(min(epsilon, 700.0)))
+
+    def others(disadvantaged: int) -> NDArray[np.float64]:
+        # Of the disadvantaged those are counted who are not turned over.
+        return np.convolve(_binomial(disadvantaged, turned)[::-1], _binomial(n - 1 - disadvantaged, turned))
+
+    one, zero = others(n0 - 1), others(n0)
+    return Look(
+        np.concatenate([(1 - turned) * one, turned * one]), np.concatenate([turned * zero, (1 - turned) * zero])
+    )
+
+
+def _binomial(trials: int, p: float) -> NDArray[np.float64]:
+    """Return the probabilities of 0 .. trials hits, with p above 0 and at most 1/2."""
+    logs, hits = _log_factorials(trials), np.arange(trials + 1)
+    law = logs[trials] - logs[hits] - logs[trials - hits] + hits * math.log(p) + (trials - hits) * math.log1p(-p)
+    likely: NDArray[np.float64] = np.exp(law)
+    return likely
 
 
 @lru_cache(maxsize=256)

@@ -4,15 +4,14 @@ r"""Who is worst off: what an attack tells of the people about whom it is surest
 asked whom it names disadvantaged when it may be wrong about one in 1,000 of the others alone, and what share of the
 disadvantaged is among them: its true positive rate at a false positive rate of 10^-3 (as DeSIA, arXiv 2504.18497).
 
-**The guarantee** is for an attacker who knows everybody else's group. Names one is given with probability t where the
-person is disadvantaged and f where not. Data sets that differ in that person alone are neighbours, so that for an
-answer that is (epsilon, delta)-private, and for its complement,
+**The guarantee** is for an attacker who knows how large both groups are. The person is named with probability t if
+disadvantaged and f if not. Of data sets that may be, one of each kind go together that are a swap, two flips, apart
+(`fairwall.laws.exposure`), so that with e = 2 epsilon and d = (1 + e^epsilon) delta, for an answer and its complement,
 
-    t <= e^epsilon f + delta,    1 - f <= e^epsilon (1 - t) + delta.
+    t <= e^e f + d,    1 - f <= e^e (1 - t) + d.
 
-The odds that the person is disadvantaged grow by the ratio of the two likelihoods of what is seen, which is at most
-e^epsilon where delta is 0: at even odds, to a probability of e^epsilon / (1 + e^epsilon). Whoever knows less about the
-others averages both likelihoods over what he does not know, and stays below. Randomised response meets both limits.
+The odds that the person is disadvantaged grow by the ratio of the two likelihoods of what is seen, at most e^e where
+delta is 0. Noisy counts come as near as one likes; who knows everybody else's group, and not both sizes, has half of e.
 
 **One person, aimed at.** The attacker of `aimed` knows the sizes of both groups, the law of the noise and nothing of
 anybody else, and spends a whole batch on one model that accepts the person alone. Then what noise is on, in people,
@@ -32,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.cells import least_people
-from fairwall.laws.exposure import is_known
-from fairwall.laws.looks import Look, look_at_cells, look_at_rows, scaled
+from fairwall.laws.exposure import is_known, of_a_swap
+from fairwall.laws.looks import Look, look_at_cells, look_at_response, look_at_rows, scaled
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -49,10 +48,14 @@ _FEWEST = 5
 
 
 def limit(epsilon: float, delta: float = 0.0, false: float = FALSE) -> float:
-    """Return what share of the disadvantaged nobody can exceed, whatever he knows, with this false positive rate."""
+    """Return what share of the disadvantaged nobody can exceed who knows both groups' sizes, at a false positive rate.
+
+    A share in [0, 1]; `false` is that of the advantaged who are named, in [0, 1].
+    """
     if math.isinf(epsilon):
         return 1.0
-    factor = math.exp(min(epsilon, 700.0))
+    twice, delta = of_a_swap(epsilon, delta)
+    factor = math.exp(min(twice, 700.0))
     return min(1.0, factor * false + delta, 1 - (1 - delta - false) / factor)
 
 
@@ -98,13 +101,15 @@ def aimed(
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")
     most, law = limit(epsilon, delta), MECHANISM_LAWS[mechanism]
-    if law.noise_on == "attributes" or math.isinf(epsilon):
+    if math.isinf(epsilon):
         return most
     asked = find_metric(metric)
     n = max(2, n // len(asked.strata))
     proxy = metric if len(asked.parts) == 1 else "abs_sp"
 
     def look(n0: int) -> Look:
+        if law.noise_on == "attributes":
+            return look_at_response(n, n0, epsilon)
         if law.noise_on == "cells":
             return look_at_cells(n, n0, max(2, n // least_people(epsilon)), epsilon)
         noise = law.error(Batch(proxy, n0, n - n0, 1, epsilon, delta, shares=shares))

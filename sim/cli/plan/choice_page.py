@@ -73,10 +73,14 @@ def _everybody(found: Choices, one: Bought) -> tuple[str, str]:
 def _one_person(found: Choices, one: Bought) -> tuple[str, str]:
     unless = f", but for a probability of {number(found.batch.delta)}" if found.batch.delta else ""
     said = (
-        "No attack on one person is right more often, even if everybody else is known. Guessing is right in 50. Odds "
-        f"on a person's group change by e^ε, {number(math.exp(one.epsilon))} times, at most{unless}."
+        "No attack on one person is right more often where the sizes of both groups are known. Guessing is right in "
+        f"50. Odds on a person's group change by e^(2ε), {_odds(one)} times, at most{unless}."
     )
     return f"{_hundred(one.one_person)} right in 100", said
+
+
+def _odds(one: Bought) -> str:
+    return number(math.exp(min(2 * one.epsilon, 700)))
 
 
 def _no_answer(found: Choices) -> list[tuple[str, str]]:
@@ -125,12 +129,13 @@ def _grid(found: Choices) -> Section:
         Column(
             "one person: right in 100",
             [_share(one.one_person) for one in bought],
-            about="e^ε/(1 + e^ε), in percent: a bound for every attack on one person of whom nothing else is known.",
+            about="e^(2ε)/(1 + e^(2ε)), in percent: a bound for every attack on one person of whom nothing else is "
+            "known but how large both groups are.",
         ),
         Column(
             "odds times",
-            [number(math.exp(one.epsilon)) for one in bought],
-            about="e^ε: by so much at most an answer changes what somebody would bet on one person's group.",
+            [_odds(one) for one in bought],
+            about="e^(2ε): by so much at most an answer changes what somebody would bet on one person's group.",
         ),
         Column("mechanism", [one.mechanism for one in bought], numeric=False),
     ]

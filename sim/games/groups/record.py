@@ -39,11 +39,12 @@ def leakage(guess: NDArray[np.uint8], cells: NDArray[np.intp]) -> float:
 def most(epsilon: float, groups: int) -> float:
     """Return the largest balanced accuracy, in percent, that answers of so much epsilon allow about one person.
 
-    Let p_gh be how probable it is that somebody of group h is taken to be of g. A change from h to g changes it by no
-    more than a factor e^epsilon: p_gh >= e^-epsilon p_gg. So p_gg (1 + (k - 1) e^-epsilon) <= sum_h p_gh, and summed up
-    over g the right side is k: the mean of p_gg is at most 1 / (1 + (k - 1) e^-epsilon).
+    Let p_gh be how probable it is that somebody of group h is taken to be of g. Sizes of groups are public: where the
+    person is of g instead, somebody of g is of h, and two changes change it by no more than a factor e^(2 epsilon). So
+    p_gg (1 + (k - 1) e^(-2 epsilon)) <= sum_h p_gh, and summed up over g the right side is k: the mean of p_gg is at
+    most 1 / (1 + (k - 1) e^(-2 epsilon)).
     """
-    return 100.0 / (1 + (groups - 1) * math.exp(-epsilon))
+    return 100.0 / (1 + (groups - 1) * math.exp(-2 * epsilon))
 
 
 def record(_cell: Cell[GroupsScenario], _trial: int, dealt: GroupsDeal, outcome: GroupsOutcome) -> list[Line]:

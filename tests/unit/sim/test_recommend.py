@@ -42,7 +42,7 @@ def test_what_is_revealed_is_said_in_plain_words() -> None:
     assert found.chosen != "randomized-response"
     assert found.revealed <= found.reveal_max == 0.6
     assert "guessing gives 50%, and several batches tell more. About one person aimed at, the limit" in text
-    assert "of one batch is e^eps/(1+e^eps), 99.3% at epsilon 5" in text
+    assert "of one batch is e^(2 eps)/(1+e^(2 eps)), 100% at epsilon 5" in text
     assert "No mechanism stays within" not in text
     # Few people and a large epsilon: nothing does.
     few = " ".join(" ".join(printed(20, 1, 5.0, 0.0, reveal_max=0.55)).split())

@@ -216,16 +216,16 @@ def test_a_report_says_who_is_worst_off(tmp_path: Path) -> None:
         factor, right = cell.summary["surest_factor"], cell.summary["surest_right"]
         assert factor == pytest.approx(math.exp(cell.epsilon))
         assert right == pytest.approx(factor / (1 + factor), abs=0.05)
-        assert cell.summary["person_risk"] == pytest.approx(limit(cell.epsilon), rel=0.3)
+        assert cell.summary["person_risk"] == pytest.approx(limit(cell.epsilon / 2), rel=0.3)
     (figure,) = (one for one in draw_figures(cells) if one.name == "confidence")
     canvas = Canvas()
     figure.draw(canvas)
     keys = [text.get_text() for legend in canvas.legends for text in legend.get_texts()]
-    assert "guarantee, e^ε/(1+e^ε)" in keys
+    assert "guarantee, e^(2ε)/(1+e^(2ε))" in keys
     shown = _shown(_report(tmp_path / "run", sweep, trials))
     assert "odds of the 100 most exposed, times" in shown
-    assert "2.72 of 2.72" in shown
-    assert "148 of 148" in shown
+    assert "2.72 of 7.39" in shown
+    assert "148 of 22,000" in shown
 
 
 def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:

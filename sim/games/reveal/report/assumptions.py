@@ -122,8 +122,8 @@ def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:
     epsilons = sorted({scenario.epsilon for scenario in finite})
     limits = [f"{100 * one_person(epsilon):.3g}% at ε = {number(epsilon, 6)}" for epsilon in epsilons]
     told = (
-        "About one person aimed at, nobody is right more often than e^ε/(1+e^ε), both groups counted equally, where "
-        f"guessing gives 50%: {', '.join(limits)}."
+        "About one person aimed at, nobody is right more often than e^(2ε)/(1+e^(2ε)), both groups counted equally, "
+        f"where guessing gives 50%: {', '.join(limits)}."
     )
     figures = {}
     for scenario in finite:

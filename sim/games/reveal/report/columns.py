@@ -172,11 +172,13 @@ _WORST_OFF = tuple(
             "by anybody at most, %",
             lambda cell: 100 * limit(cell.epsilon, cell.scenario.compliance.delta),
             None,
-            "what that cannot exceed, even where everybody else's group is known",
+            "what that cannot exceed, even where the sizes of both groups are known",
         ),
         (
-            "odds of the 100 most exposed, times, of at most e^ε",
-            lambda cell: cell.sure and f"{number(cell.sure.surest()[0])} of {number(math.exp(min(cell.epsilon, 700)))}",
+            "odds of the 100 most exposed, times, of at most e^(2ε)",
+            lambda cell: (
+                cell.sure and f"{number(cell.sure.surest()[0])} of {number(math.exp(min(2 * cell.epsilon, 700)))}"
+            ),
             None,
             "by which factor answers moved the odds of each of them at least, as the attack has it",
         ),
@@ -309,8 +311,8 @@ def _notes(cells: Cells) -> Iterator[str]:
     )
     if any(cell.sure and cell.noisy for cell in cells):
         yield (
-            "Who is worst off: people of all trials together, by answers alone. What epsilon allows holds even for an "
-            "attacker who knows everybody else's group; this one knows nobody's, and stays below. Rates need at least "
+            "Who is worst off: people of all trials together, by answers alone. What epsilon allows holds for whoever "
+            "knows the sizes of both groups; this attack knows nobody's group, and stays below. Rates need at least "
             "1,000 of the advantaged; their intervals take for known how sure the attack has to be."
         )
     if below := sum(map(worthless, cells)):

@@ -26,13 +26,13 @@ def confidence_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) ->
     caption = (
         "The probability that a person is disadvantaged as the best attack of those played has it by the answers "
         "alone, and as it was, each group counting as much as the other, with 95% intervals. Above or below the lines "
-        "of the guarantee nobody can be right about anybody, not even who knows everybody else's group."
+        "of the guarantee nobody can be right about anybody, not even who knows how large both groups are."
     )
     panels = [
         Panel(
             [_EVEN, *(_curve(cell, look) for cell in shown if cell.epsilon == epsilon)],
             [
-                Level(100 * one_person(epsilon), "guarantee, e^ε/(1+e^ε)", dash="-"),
+                Level(100 * one_person(epsilon), "guarantee, e^(2ε)/(1+e^(2ε))", dash="-"),
                 Level(100 - 100 * one_person(epsilon), dash="-"),
             ],
             f"ε = {number(epsilon, 6)}",
