@@ -84,11 +84,17 @@ def named_by_look(look: Look, false: float = FALSE) -> float:
 
 
 def aimed(
-    mechanism: str, metric: str, n: int, epsilon: float, delta: float = 0.0, shares: Shares = DEFAULT_SHARES
+    mechanism: str,
+    metric: str,
+    n: int,
+    epsilon: float,
+    delta: float = 0.0,
+    shares: Shares = DEFAULT_SHARES,
+    false: float = FALSE,
 ) -> float:
     """Return what share of the disadvantaged is named by an attack that aims a whole batch at one person.
 
-    One in 1,000 of the advantaged is named too. Nothing protected is looked at. ValueError for a mechanism of which
+    That share of the advantaged is named too. Nothing protected is looked at. ValueError for a mechanism of which
     `fairwall.laws.exposure.is_known` says no.
 
     Parameters
@@ -100,7 +106,7 @@ def aimed(
     """
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")
-    most, law = limit(epsilon, delta), MECHANISM_LAWS[mechanism]
+    most, law = limit(epsilon, delta, false), MECHANISM_LAWS[mechanism]
     if math.isinf(epsilon):
         return most
     asked = find_metric(metric)
@@ -116,7 +122,7 @@ def aimed(
         assert noise is not None, "those that are known add noise"
         return look_at_rows(scaled(noise, n0 * (n - n0) / n), n, n0, 1, ones=1)
 
-    return min(most, max(named_by_look(look(n0)) for n0 in shares.allowed(n)))
+    return min(most, max(named_by_look(look(n0), false) for n0 in shares.allowed(n)))
 
 
 @dataclass(frozen=True, eq=False)
