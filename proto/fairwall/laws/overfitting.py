@@ -13,9 +13,18 @@ nats, and at the best lambda,
 
     E[mu_T - g_T(A)] <= sigma sqrt(2 I)
 
-(Russo and Zou, AISTATS 2016; Xu and Raginsky, NeurIPS 2017). We put the standard deviation for sigma: the gap adds up
-some hundred rows, of which each moves it by 1/N0 at most, and is near enough to Gaussian. Over trials that differ in X,
-root mean squares of sigma and means of I do, by Cauchy and Schwarz.
+(Russo and Zou, AISTATS 2016; Xu and Raginsky, NeurIPS 2017). Over trials that differ in X, root mean squares of sigma
+and means of I do, by Cauchy and Schwarz.
+
+**Sigma** is no standard deviation: a row that is hardly ever disadvantaged moves the gap seldom, and then far, and its
+sub-Gaussian constant is larger. A coin of probability p that moves something by c has (Kearns and Saul, UAI 1998)
+
+    sigma^2 = c^2 (1 - 2p) / (2 ln((1 - p) / p)),
+
+c^2 / 4 at p = 1/2, and never less than its variance c^2 p (1-p). Constants of independent rows add up, and so do those
+of rows that are drawn without replacement (Hoeffding 1963, theorem 4). How far a row moves the gap depends on the other
+rows' groups: by (d - r_1)/N1 + (d - r_0)/N0 for a decision d, where r are the groups' shares of accepted rows. Its mean
+square over draws of all groups counts, as if the gap were linear: next to right but for a handful of the disadvantaged.
 
 **I, from above.** Given X rows' groups are independent, as those of a few rows of many are; row i is disadvantaged with
 probability p_i. Each of these bounds I:
@@ -94,7 +103,7 @@ def expected_gap(
     few: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Return mean and standard deviation of the gap, mu_T and sigma, by A drawn again within cells a thousand times.
+    """Return mean and sub-Gaussian constant of the gap, mu_T and sigma, by A drawn again within cells a thousand times.
 
     Parameters
     ----------
@@ -110,8 +119,21 @@ def expected_gap(
     n0 = drawn.sum(axis=1)
     both = (n0 > 0) & (n0 < rows.sum())  # as compliance would load no other rows
     taken, n0 = taken[both], n0[both]
-    gaps = (accepted.sum() - taken) / (rows.sum() - n0) - taken / n0
-    return float(gaps.mean()), float(gaps.std())
+    n1, most = rows.sum() - n0, accepted.sum()
+    rates = (most - taken) / n1, taken / n0
+    coins = _of_coins(few / sizes)
+    moved = [(decision - rates[0]) / n1 + (decision - rates[1]) / n0 for decision in (0, 1)]
+    squares = moved[0] ** 2 * ((rows - accepted) @ coins) + moved[1] ** 2 * (accepted @ coins)
+    return float((rates[0] - rates[1]).mean()), math.sqrt(squares.mean())
+
+
+def _of_coins(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the squared sub-Gaussian constants of coins, one minus their means: Kearns and Saul, as above."""
+    inside = np.clip(p, 1e-300, 1 - 1e-16)
+    odds = np.log1p(-inside) - np.log(inside)
+    # Near 1/2 both go to 0: 1 - 2p = tanh(odds / 2).
+    found = np.where(np.abs(odds) < 1e-4, 0.25, np.tanh(odds / 2) / (2 * np.where(odds == 0, 1.0, odds)))
+    return np.where((p <= 0) | (p >= 1), 0.0, found)
 
 
 def bound(deviation: float, nats: float) -> float:

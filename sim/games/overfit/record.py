@@ -30,8 +30,8 @@ def record(_cell: Cell[OverfitScenario], _trial: int, dealt: OverfitDeal, outcom
     ``gap`` is the audited one with all patches, ``gap_before`` without; ``population`` likewise. ``overfit`` is the
     population's gap less the audited one: ``from_x`` is its part up to what the audited gap was to be expected to be by
     what the developer saw before it asked, and ``from_answers`` the rest, see `fairwall.laws.overfitting`. ``sigma`` is
-    the gap's deviation from that, ``nats`` what answers told at most. ``won`` is whether the patches that the developer
-    took to be enough pass, ``to_pass`` how many of its patches would have; null where none do.
+    the gap's sub-Gaussian constant, ``nats`` what answers told at most. ``won`` is whether the patches that the
+    developer took to be enough pass, ``to_pass`` how many of its patches would have; null where none do.
     """
     scenario, asked, pool, report = dealt.scenario, dealt.scenario.overfit, dealt.pool, outcome.report
     model, protected, flips = Patched(dealt, outcome), pool.protected[dealt.audited], asked.flips

@@ -10,7 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from fairwall.laws.counts import laplace_scales
-from fairwall.laws.overfitting import bound, entropy, expected_gap, told_by_counts, told_by_laplace, told_by_private
+from fairwall.laws.overfitting import (
+    _of_coins,
+    bound,
+    entropy,
+    expected_gap,
+    told_by_counts,
+    told_by_laplace,
+    told_by_private,
+)
 
 RNG = np.random.default_rng(5)
 
@@ -93,10 +101,42 @@ def test_the_gap_that_is_expected_is_that_of_all_ways_to_draw_the_disadvantaged(
         if 0 < of_cell.sum() < len(of_cell):
             found.append(gap(decisions, of_cell))
     redrawn = [expected_gap(decisions, cells, sizes, few, np.random.default_rng(seed)) for seed in range(20)]
-    means, deviations = zip(*redrawn, strict=True)
+    means, constants = zip(*redrawn, strict=True)
     exact = float(np.std(found))
     assert np.mean(means) == pytest.approx(np.mean(found), abs=5 * exact / math.sqrt(20_000))
-    assert np.mean(deviations) == pytest.approx(exact, rel=0.03)
+    assert min(constants) > exact, "a variance is never above a sub-Gaussian constant"
+
+
+@pytest.mark.parametrize("p", [1e-6, 0.01, 0.3, 0.49999, 0.5, 0.9])
+def test_a_coin_is_sub_gaussian_with_its_constant_and_with_nothing_less(p: float) -> None:
+    (square,) = _of_coins(np.array([p]))
+    grow = np.linspace(-60, 60, 24_001)
+    grow = grow[np.abs(grow) > 1e-2]
+    # ln E exp(lambda (1 - p)) and exp(-lambda p), added up without overflow.
+    logs = np.logaddexp(math.log(p) + grow * (1 - p), math.log1p(-p) - grow * p)
+    least = (2 * logs / grow**2).max()
+    assert least <= square * (1 + 1e-6)
+    assert square == pytest.approx(least, rel=1e-3)
+    assert _of_coins(np.array([0.0, 1.0])).tolist() == [0, 0]
+
+
+def test_one_patch_of_who_is_hardly_ever_disadvantaged_stays_within_the_bound() -> None:
+    """A hundred rows, one in a hundred disadvantaged: exact answers name one, and the patch turns that one's decision.
+
+    The broken twin: the gap's standard deviation, which is too small for what moves it seldom, and then far.
+    """
+    rows, p, rng = 100, 0.01, np.random.default_rng(3)
+    decisions, cells = np.eye(rows, dtype=np.uint8)[0], np.zeros(rows, np.intp)
+    mean, constant = expected_gap(decisions, cells, np.array([10**7]), np.array([10**5]), rng)
+    n0 = rng.binomial(rows, p, 100_000)
+    n0 = n0[n0 > 0]
+    # The row that is turned is one of the disadvantaged.
+    made = mean + float((1 / n0).mean())
+    nats = rows * float(entropy(np.array(p)))
+    one = rng.random(len(n0)) < n0 / rows
+    deviation = float(np.where(one, -1 / n0, 1 / (rows - n0)).std())
+    assert bound(deviation, nats) < 0.6 * made
+    assert made <= bound(constant, nats) < 2 * made
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])

@@ -39,7 +39,7 @@ COLUMNS: tuple[Measure[Line], ...] = (
     _gap("from_x", "of X", "the part of the overfit that X alone makes: no noise on answers changes it", "of\nX"),
     _gap("from_answers", "of answers", "the part that answers make", "of\nanswers"),
     Measure("bound", "σ√(2I)", digits=3, short="σ√(2I)", about="what answers can make of it at most, in expectation"),
-    Measure("sigma", "σ", digits=4, about="the audited gap's standard deviation under A given X"),
+    Measure("sigma", "σ", digits=4, about="the audited gap's sub-Gaussian constant under A given X"),
     Measure("nats", "I", unit="nats", about="what answers tell about A given X, at most"),
     Measure(
         "won",

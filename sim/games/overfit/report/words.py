@@ -36,7 +36,7 @@ _ASSUMPTIONS: tuple[Term, ...] = (
     (
         "The bound",
         "What answers make is at most σ√(2I) in expectation, of a gap that is sub-Gaussian given X (Russo and Zou, "
-        "2016); σ is its standard deviation. For I stands the least of the entropy of A given X, of what epsilon "
+        "2016); σ is its sub-Gaussian constant. For I stands the least of the entropy of A given X, of what epsilon "
         "allows about each row, and, of counts, of what noise leaves of each sum. What X makes has no such bound.",
     ),
     (
