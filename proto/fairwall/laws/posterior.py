@@ -57,8 +57,8 @@ What is claimed are quantiles of this mixture, and not its variance: what little
 of what may be missed.
 
 **Directions of their own.** Where a sum was bought for what the prior may be wrong about (`fairwall.laws.residuals`), z
-has W g besides, with independent g of large variance. That is as if u had as many components more, with a variance
-of their own: with F = S W, C becomes (C, F') and X K S' becomes U diag(1 + tau l^(1-q)) C + X W Var(g) F'.
+has W g besides, with independent g. How large they are is averaged over as q and tau are, with the parts of `LOOSE` of
+what is expected at most. That is as if u had as many components more, with a variance of their own: with F = S W, C becomes (C, F') and X K S' becomes U diag(1 + tau l^(1-q)) C + X W Var(g) F'.
 
 This is an assumption about data, not about privacy: where it fails answers err more and are as private. They are moved
 towards no gap as far as the noise hides them.
@@ -70,6 +70,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +111,12 @@ With less, answers err less where gaps are not as the prior has them: of five mo
 alone score high at times, they err 2.2 times as much as a cube's without a limit, 1.9 times with 1 and 1.7 times with
 0.7. But of 25 models that share nothing they err more, as the noise is all that is left: by 8% with 1, and by 11% with
 0.7 (`benchmarks/shapes.py`, `benchmarks/batch_error.py`, 40 draws and fewer).
+"""
+
+LOOSE = ((0.0, 0.5), (0.3, 0.25), (1.0, 0.25))
+"""How much of what may go with a free direction is expected to, and how likely beforehand: what was measured decides.
+
+A part of its standard deviation. If all of it always were, a measured sum's noise would be taken for what it says.
 """
 
 FLAT = 1e4
@@ -282,11 +289,10 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     squares, directions = directions_of(products)
     spread, cross, r = share * (1 - share), directions.T @ seen.cross, len(squares)
     # Free directions are as if there were more components, of a variance of their own.
-    variances, by_free, of_free = np.zeros(0), np.zeros((r, 0)), np.zeros((r, r))
+    variances, effects, loose = np.zeros(0), np.zeros((r, 0)), ((1.0, 1.0),)
     if seen.free is not None:
-        cross, variances, effects = np.vstack([cross, seen.free.seen.T]), seen.free.variances, seen.free.effects
-        by_free = directions.T @ effects * variances
-        of_free = by_free @ (directions.T @ effects).T
+        cross, variances, loose = np.vstack([cross, seen.free.seen.T]), seen.free.variances, LOOSE
+        effects = directions.T @ seen.free.effects
     off = seen.values - share * seen.ones
     alone, noise = _alone(cross[:r], off, seen, FLAT * spread)
     weighed, log_det = _solved(spread * seen.gram, seen.noise, np.column_stack([cross.T, off]))
@@ -298,19 +304,20 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     told_exactly = cross @ exactly
     hidden = _hidden(np.diag(squares) - spread * told_exactly[:r, :r], spread * people)
     logs, components, unseen, covariances = [], [], [], []
-    for flatness, strength in structures(squares, len(products), share, people):
-        by_models = spread * strength * squares**-flatness
-        strengths = np.append(by_models, variances)
+    supposed = structures(squares, len(products), share, people)
+    chance = [math.log(min(len(products), CHANCE) * (len(STRUCTURES) - 1)), *[0.0] * (len(supposed) - 1)]
+    for ((flatness, strength), likelier), (part, odds) in product(zip(supposed, chance, strict=True), loose):
+        freely = part**2 * variances
+        strengths = np.append(spread * strength * squares**-flatness, freely)
         less, log_det = _structure(told, strengths)
-        logs.append(log + 0.5 * (float(values @ less @ values) - log_det))
+        logs.append(log + likelier + math.log(odds) + 0.5 * (float(values @ less @ values) - log_det))
         kernel = spread * (1 + strength * squares ** (1 - flatness))
-        gain = np.hstack([np.diag(kernel), by_free])
+        gain = np.hstack([np.diag(kernel), effects * freely])
         components.append(gain @ (values - told @ (less @ values)))
-        before = np.diag(kernel * squares) + of_free + hidden
+        before = np.diag(kernel * squares) + effects * freely @ effects.T + hidden
         covariances.append(before - _known(gain, told, less))
         less, _ = _structure(told_exactly, strengths)
         unseen.append(before - _known(gain, told_exactly, less))
-    logs[0] += math.log(min(len(products), CHANCE) * (len(STRUCTURES) - 1))
     weights = _normalised(logs)
     means = np.array(components)
     return Posterior(

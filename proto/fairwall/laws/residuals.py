@@ -20,8 +20,8 @@ measured, or counts against cells. With a fifth more for B, batches of real scor
 (`benchmarks/batch_error.py`), and with a tenth less likely intervals miss a gap within three clusters of scores in a
 quarter of draws (`benchmarks/shapes.py`).
 
-**Answers** take from the prior nothing about w'z but that it is about as large as B: z has g w besides, with
-Var g = (B / w'w)^2.
+**Answers** take from the prior nothing about w'z but that it is about as large as a part of B: z has g w besides, with
+Var g = c^2 (B / w'w)^2, and what was measured decides among c (`fairwall.laws.posterior.LOOSE`).
 """
 
 from __future__ import annotations
