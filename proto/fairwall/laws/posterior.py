@@ -58,7 +58,8 @@ of what may be missed.
 
 **Directions of their own.** Where a sum was bought for what the prior may be wrong about (`fairwall.laws.residuals`), z
 has W g besides, with independent g. How large they are is averaged over as q and tau are, with the parts of `LOOSE` of
-what is expected at most. That is as if u had as many components more, with a variance of their own: with F = S W, C becomes (C, F') and X K S' becomes U diag(1 + tau l^(1-q)) C + X W Var(g) F'.
+what is expected at most. That is as if u had as many components more, with a variance of their own: with F = S W, C
+becomes (C, F') and X K S' becomes U diag(1 + tau l^(1-q)) C + X W Var(g) F'.
 
 This is an assumption about data, not about privacy: where it fails answers err more and are as private. They are moved
 towards no gap as far as the noise hides them.

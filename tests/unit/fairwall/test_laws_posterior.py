@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from fairwall.laws.posterior import (
     FARTHEST,
     FLAT,
     HIDDEN,
+    LOOSE,
     SHARE,
     STRUCTURES,
     Free,
@@ -57,7 +60,7 @@ def test_it_is_the_gaussian_posterior_of_people() -> None:
     for seed, free in ((0, 0), (1, 1), (2, 2), (3, 0), (4, 2)):
         centred, rows, noise = world(seed)
         directions, own = np.random.default_rng((seed, free)).normal(size=(13, free)), np.array([3.0, 0.2])[:free]
-        besides = directions * own @ directions.T
+        parts = LOOSE if free else ((1.0, 1.0),)
         n, share = centred.shape[1], 0.1 + 0.1 * seed
         values = rows @ (np.random.default_rng(seed).random(n) < share)
         off = values - share * rows.sum(axis=1)
@@ -72,16 +75,17 @@ def test_it_is_the_gaussian_posterior_of_people() -> None:
         flat = FLAT * spread * rows.T @ np.linalg.inv(FLAT * spread * rows @ rows.T + noise)
         alone, clouded = centred @ flat @ off, centred @ flat @ noise @ flat.T @ centred.T
         logs, means, covariances, unseen = [], [], [], []
-        for kernel in kernels(centred, share):
-            prior = spread * kernel + besides
+        for (number, kernel), (part, odds) in itertools.product(enumerate(kernels(centred, share)), parts):
+            prior = spread * kernel + part**2 * directions * own @ directions.T
             covariance = rows @ prior @ rows.T + noise
             gain = prior @ rows.T @ np.linalg.inv(covariance)
             means.append(centred @ gain @ off)
             covariances.append(centred @ (prior - gain @ rows @ prior) @ centred.T + hidden)
             exact = prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + none)
             unseen.append(centred @ (prior - exact @ rows @ prior) @ centred.T + hidden + clouded)
-            logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
-        logs[0] += np.log(min(4, CHANCE) * (len(STRUCTURES) - 1))
+            likelier = min(4, CHANCE) * (len(STRUCTURES) - 1) if number == 0 else 1
+            log = -0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1]
+            logs.append(log + np.log(likelier * odds))
         weights = np.exp(np.array(logs) - max(logs))
         weights /= weights.sum()
         of_free = Free(rows @ directions, centred @ directions, own) if free else None
