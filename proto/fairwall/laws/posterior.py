@@ -290,7 +290,8 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     squares, directions = directions_of(products)
     spread, cross, r = share * (1 - share), directions.T @ seen.cross, len(squares)
     # Free directions are as if there were more components, of a variance of their own.
-    variances, effects, loose = np.zeros(0), np.zeros((r, 0)), ((1.0, 1.0),)
+    loose: Sequence[tuple[float, float]] = ((1.0, 1.0),)
+    variances, effects = np.zeros(0), np.zeros((r, 0))
     if seen.free is not None:
         cross, variances, loose = np.vstack([cross, seen.free.seen.T]), seen.free.variances, LOOSE
         effects = directions.T @ seen.free.effects
