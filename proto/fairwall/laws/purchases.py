@@ -21,7 +21,7 @@ from fairwall.laws.decimals import least_scale
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.posterior import SHARE, Free, Seen, directions_of, predicted_error, structures, variances_told
-from fairwall.laws.residuals import CROWDS, STEPS, Residual, besides_cells, expected, leading
+from fairwall.laws.residuals import CORRELATION, CROWDS, STEPS, Residual, besides_cells, expected, leading
 
 EPSILON = "cells.epsilon"
 """The fact: the epsilon of each purchase, shape (purchases,)."""
@@ -202,7 +202,8 @@ def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> flo
 def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]:
     """Return the error to expect of an answer from each purchase by itself; public, `Purchase.counts` is not looked at.
 
-    Of all directions in which models differ, where `predicted` looks at the first ones.
+    Of all directions in which models differ, where `predicted` looks at the first ones. What a purchase has no sum of may
+    hide as much as `fairwall.laws.residuals` has it: B of the leading direction of what its sums leave.
     """
     errors = np.zeros(len(bought))
     for stratum in batch.strata:
@@ -217,8 +218,16 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
             told = cross / np.sqrt(SHARE * (1 - SHARE) * ones + usual(len(seen.ones)) * seen.noise)
             variances = [variance / stratum.rows for variance in variances_told(squares, told, priors)]
             of_size = usual(len(seen.ones)) * disadvantaged_among([one], members)[1]
-            errors[number] += predicted_error(variances, of_size, n) / len(batch.strata)
+            hides = CORRELATION * math.sqrt(_left(one, stratum) / (stratum.rows * SHARE * (1 - SHARE) * n))
+            errors[number] += math.hypot(predicted_error(variances, of_size, n), hides) / len(batch.strata)
     return errors.tolist()
+
+
+def _left(one: Purchase, stratum: Stratum) -> float:
+    """Return the largest square of what a purchase leaves of a stratum's values, in any direction."""
+    seen = seen_by([one], stratum)
+    left = stratum.gram - seen.cross @ np.linalg.pinv(seen.gram, hermitian=True) @ seen.cross.T
+    return max(float(np.linalg.eigvalsh(left)[-1]), 0.0)
 
 
 def planned(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> Purchase:
