@@ -136,11 +136,14 @@ def make(folder: Path, mechanism: str = "laplace") -> Path:
         _people(place / "people.csv", groups, _people_of(deployment))
         if deployment == "likely":
             _make_likely(place / "people.csv")
+        if deployment == "tables" and not _put_into_an_engine(place):
+            continue
         policy = _policy(deployment, mechanism)
         if "release" in policy:
             _released(place / "released.csv", groups)
         (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
         deployments[deployment] = _description(deployment, policy)
+    deployments["replica-too"] = deployments["replica"] | {"beside": "replica"}
     deployments |= _protocols(folder / "protocols")
     for name, policy, description in (("model", _MODEL, _MODEL_FACTS), ("game", _GAME, _GAME_FACTS)):
         (folder / name).mkdir(mode=0o700)
@@ -262,6 +265,7 @@ def _people(path: Path, groups: tuple[int, int], people: int, first_id: int = 1)
     ids, earned = rng.permutation(people) + first_id, rng if first_id == 1 else np.random.default_rng(first_id)
     columns |= {IDS: ids, PUBLIC: earned.integers(10, 99, people)}
     columns |= {"kind": counted.choice(("x", "y", "z", ""), people), "half": counted.choice(COUNTED["half"], people)}
+    columns |= {"seat": range(people)}
     lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")
     path.chmod(0o600)
@@ -285,6 +289,20 @@ def _make_likely(path: Path) -> None:
         row[place] = str(rng.choice(values)) if known else ""
         rows.append(",".join([*row, *(f"{part / 1024:.10f}" for part in own)]))
     path.write_text("\n".join([",".join([head, *kind["columns"].values()]), *rows]) + "\n", encoding="utf-8")
+
+
+def _put_into_an_engine(place: Path) -> bool:
+    """Write people where an engine finds them, and a table for it to start with; False where nothing does that."""
+    try:
+        import duckdb
+    except ImportError:
+        return False
+    with duckdb.connect() as engine:
+        for name, told in (("people", "*"), ("scores", "person, 0.5 AS m0"), ("others", "person, 0.5 AS m0")):
+            (place / name).mkdir()
+            engine.execute(f"CREATE OR REPLACE TABLE told AS FROM (FROM '{place}/people.csv' SELECT {told})")
+            engine.execute(f"COPY told TO '{place}/{name}/0.parquet' (FORMAT parquet)")
+    return True
 
 
 def _released(path: Path, seed: tuple[int, int]) -> None:
@@ -356,7 +374,11 @@ def _policy(deployment: str, mechanism: str) -> dict[str, Any]:
     if little:  # so little that a service which sells no answers that are worth less than a guess serves these alone
         policy["data"]["minimum_group"] = min(_GROUPS[deployment])
         policy["audit"]["metrics"] = [metric for metric in METRICS if not find_metric(metric).binary]
-    return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
+    policy = VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
+    for name, table in policy.get("tables", {}).items():  # all may ask about the first one
+        table["developers"] = list(policy["developers"]) if name == "scores" else ["bob"]
+        policy["data"] = {key: value for key, value in policy["data"].items() if key not in ("groups", "public")}
+    return policy
 
 
 _VARIED = ("people", "by", "rule", "precision", "bounding", "batch_delta", "delta")
@@ -380,6 +402,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
     if (variant := VARIANTS.get(deployment)) is not None:
         return facts | {
             "optional": True,
+            "ids": IDS if deployment == "tables" else "",
             **{name: getattr(variant, name) for name in _VARIED},
         }
     return facts | {

@@ -39,7 +39,7 @@ class Variant:
     Every batch is asked for at `batch_delta`, 0 where the mechanism needs none; `delta` is the budget's, and every
     share's. `by` has the protected columns, and the values of each one's advantaged group; `groups` says how many
     people with label 0, and with label 1, are advantaged by the first. All else is as a policy has it; all metrics that
-    take scores are audited unless `metrics` names some.
+    take scores are audited unless `metrics` names some. The policy has `more` in its sections.
     """
 
     mechanism: str
@@ -55,6 +55,8 @@ class Variant:
     minimum_group: int = 3
     metrics: tuple[str, ...] = ()
     reveal_max: float | None = 1.0
+    spendable: float = SPENDABLE
+    more: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def changed(self, policy: dict[str, Any]) -> dict[str, Any]:
         """Return a policy that is this one where this one says something."""
@@ -69,7 +71,7 @@ class Variant:
         budget = policy["budget"] | {"rule": self.rule, "delta": self.delta}
         metrics = list(self.metrics) or [metric for metric in audit["metrics"] if not find_metric(metric).binary]
         developers = {
-            name: {"epsilon": SPENDABLE if name.startswith("spender") else share["epsilon"], "delta": self.delta}
+            name: {"epsilon": self.spendable if name.startswith("spender") else share["epsilon"], "delta": self.delta}
             for name, share in policy["developers"].items()
         }
         if self.rule == "basic" and self.batch_delta:
@@ -80,7 +82,8 @@ class Variant:
             alone = ("protected", "advantaged", "disadvantaged")
             kept["data"] = {name: value for name, value in kept["data"].items() if name not in alone}
             kept["data"]["protected"] = {name: list(values) for name, values in self.by.items()}
-        return kept | {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
+        kept |= {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
+        return kept | {name: {**kept.get(name, {}), **its} for name, its in self.more.items()}
 
 
 VARIANTS: dict[str, Variant] = {
@@ -124,6 +127,29 @@ VARIANTS: dict[str, Variant] = {
     # By the first column the least group has 11 people with a label, by the second one 8.
     "columns": Variant("laplace", by=_COLUMNS, people=56, groups=(14, 11), metrics=_FEW),
     "columns-cells": Variant("cells", by=_COLUMNS, people=96, groups=(30, 20), metrics=("sp", "fpr")),
+    # Of few advantaged people a total without noise is seen.
+    "sealed": Variant(
+        "counts",
+        groups=(4, 3),
+        metrics=(*_SUMS, "ppv"),
+        spendable=2.0,
+        more={"sealed": {"features": ["seat"], "megabytes": 1}},
+    ),
+    "tables": Variant(
+        "cube",
+        groups=(4, 3),
+        metrics=(*_SUMS, "ppv"),
+        spendable=2.0,
+        more={
+            "data": {"source": "parquet:people/*.parquet"},
+            "tables": {
+                "scores": {"source": "parquet:scores/*.parquet"},
+                "others": {"source": "parquet:others/*.parquet"},
+            },
+        },
+    ),
+    "committed": Variant("laplace", spendable=2.0, more={"audit": {"committed": True}}),
+    "replica": Variant("laplace", spendable=4.0),
     "recommended": Variant("recommended", epsilon_max=2.0**10, metrics=_FEW),
     "recommended-mirror": Variant("recommended", epsilon_max=2.0**10, groups=(8, 19), metrics=_FEW),
 }
