@@ -18,7 +18,7 @@ from fairwall.wire.limits import EPSILON_MIN
 from sim.conformance import certificates
 from sim.conformance.certificates import Authority
 from sim.conformance.local_law import PROTOCOLS
-from sim.conformance.variants import ADVANTAGED, VARIANTS
+from sim.conformance.variants import ADVANTAGED, DATA, VARIANTS
 
 NAME = "kit"
 PEOPLE = 48
@@ -62,45 +62,6 @@ REVOKED = "revoked"
 """The folder of lists of revoked certificates, among the certificates."""
 WEIGHTS = (0.5, 0.2, 0.3)
 RELEASED_PEOPLE = 3000
-
-ODD = {
-    "odd-scheme": f"FAIRWALL://{NAME}/developer/alice",
-    "odd-run": f"fairwall://{NAME.upper()}/developer/alice",
-    "odd-party": f"fairwall://{NAME}/Developer/alice",
-    "odd-slash": f"fairwall://{NAME}/developer/alice/",
-    "odd-slashes": f"fairwall://{NAME}//developer/alice",
-    "odd-percent": f"fairwall://{NAME}/developer/%61lice",
-    "odd-percent-slash": f"fairwall://{NAME}/developer%2Falice",
-    "odd-unicode": f"fairwall://{NAME}/developer/%C3%A1lice",
-    "odd-user": f"fairwall://alice@{NAME}/developer/alice",
-    "odd-port": f"fairwall://{NAME}:443/developer/alice",
-    "odd-dot": f"fairwall://{NAME}./developer/alice",
-    "odd-query": f"fairwall://{NAME}/developer/alice?name=bob",
-    "odd-fragment": f"fairwall://{NAME}/developer/alice#bob",
-    "odd-parameter": f"fairwall://{NAME}/developer/alice;bob",
-    "odd-parent": f"fairwall://{NAME}/developer/bob/../alice",
-    "odd-backslash": f"fairwall://{NAME}\\developer\\alice",
-    "odd-line": f"fairwall://{NAME}/developer/alice\n",
-    "odd-lines": f"x\nfairwall://{NAME}/developer/alice",
-    "odd-blank": f"fairwall://{NAME}/developer/alice ",
-    "odd-blank-first": f" fairwall://{NAME}/developer/alice",
-    "odd-prefix": f"xfairwall://{NAME}/developer/alice",
-    "odd-inner": f"https://example.org/fairwall://{NAME}/developer/alice",
-    "odd-empty": f"fairwall://{NAME}/developer/",
-    "odd-no-run": "fairwall:///developer/alice",
-    "odd-no-party": f"fairwall://{NAME}/alice",
-    "odd-other-party": f"fairwall://{NAME}/compliance/alice",
-    "odd-two": f"fairwall://{NAME}/developer/alice,fairwall://{NAME}/developer/bob",
-}
-"""URIs that are nobody's, and that somebody who reads them loosely takes for a developer's."""
-
-_NEARLY_COMPLIANCE = (
-    f"fairwall://{NAME}/compliance/",
-    f"fairwall://{NAME}/compliance/x",
-    f"fairwall://{NAME}/compliance2",
-    f"fairwall://{NAME}2/compliance",
-    f"FAIRWALL://{NAME}/compliance",
-)
 
 _GROUPS = {
     "main": (13, 8),
@@ -154,17 +115,9 @@ def make(folder: Path, mechanism: str = "laplace") -> Path:
     return target
 
 
-_MODEL: dict[str, dict[str, Any]] = {
-    "deployment": {"name": NAME, "listen": "127.0.0.1:0", "credentials": "../certificates/developer-server"},
-    "model": {"deal": NAME, "weights": [1.0, -2.0, 0.5]},
-    "audited": {"request": "under way", "models": 2},
-}
+_MODEL, _GAME = DATA["model"], DATA["game"]
 _MODEL_FACTS = {"credentials": "developer-server", "deal": NAME, **_MODEL["model"], **_MODEL["audited"]}
-_GAME = {
-    "deployment": {"name": NAME, "listen": "127.0.0.1:0", "credentials": "../certificates/referee"},
-    "game": {"deal": NAME, "people": 60, "addresses": {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002"}},
-}
-_GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": 60}
+_GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": _GAME["game"]["people"]}
 
 _CALLERS = {
     "developer": "developer-alice",
@@ -210,11 +163,11 @@ def _certificates(folder: Path) -> None:
         "with-another-uri": authority.issue("https://example.org/fairwall://kit/developer/bob", alice),
         "the-same-twice": authority.issue(alice, alice),
         "as-dns-name": authority.issue(server=alice, serves=False),
-        **{name: authority.issue(uri) for name, uri in ODD.items()},
+        **{name: authority.issue(uri) for name, uri in DATA["odd"].items()},
         "two-parties": authority.issue(uri_of(NAME, "compliance"), uri_of(NAME, "adversary")),
         **{
             f"nearly-compliance-{number}": authority.issue(uri, common_name=uri_of(NAME, "compliance"))
-            for number, uri in enumerate(_NEARLY_COMPLIANCE, 1)
+            for number, uri in enumerate(DATA["nearly_compliance"], 1)
         },
         # Refused in the handshake.
         "expired": authority.issue(alice, valid=timedelta(days=-1)),

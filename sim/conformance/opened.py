@@ -25,10 +25,12 @@ class Opened(Words):
         """Ask, and open it."""
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts, to open what it answered")
-        caller, about = world.subject.target.developer("developer"), world.about()
+        caller, about, terms = world.subject.target.developer("developer"), world.about(), world.terms("developer")
+        if not terms.answered:
+            raise Violation(f"who asked for the terms {terms.text}")
         folder = world.subject.place(world.deployment).parent / f"kept-{world.nonce}"
         try:
-            kept = Kept.begin(folder, about.deal, caller, world.terms("developer").messages[0].commitment)
+            kept = Kept.begin(folder, about.deal, caller, terms.messages[0].commitment)
         except KeptError:
             raise Violation("what it commits to has changed") from None
         world.open_account("developer", "")
@@ -48,4 +50,4 @@ class Opened(Words):
         asked_for = [sys.executable, "-m", "sim", "deploy", "open", str(folder), "--policy", policy]
         done = subprocess.run(asked_for, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
         if done.returncode:
-            raise Violation(f"opened, it is found out: {' / '.join((done.stdout + done.stderr).split(chr(10)))}")
+            raise Violation(f"a regulator finds: {' / '.join((done.stdout + done.stderr).splitlines())}")

