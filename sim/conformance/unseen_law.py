@@ -28,7 +28,7 @@ _BARE = 1e-12
 
 _DRAWS, _FEW = 400_000, 8
 
-_SAME_WIDTH, _SAME_PROBABILITY = 1.05, 5e-4
+_SAME_WIDTH, _SAME_PROBABILITY = 1.01, 5e-4
 
 
 class Widths(Words):
@@ -43,9 +43,11 @@ class Widths(Words):
 
     def run(self, world: World) -> None:
         """Ask, and compare."""
-        size, widths = world.about().people, list[float]()
+        groups, widths = world.people().protected, list[float]()
+        size = len(groups)
         halves = (np.arange(size) % 2).astype(np.float64)
-        rows = [halves, np.full(size, 0.5), np.arange(size) / size, np.asarray(np.arange(size) % 4 == 0, np.float64)]
+        few = np.concatenate([np.flatnonzero(groups == group)[:2] for group in (0, 1)])
+        rows = [halves, np.full(size, 0.5), np.arange(size) / size, np.isin(np.arange(size), few).astype(np.float64)]
         # How many are disadvantaged is bought first, and known then.
         for number, row in enumerate([np.full(size, 0.5), *rows]):
             own = {"epsilon": self.epsilon if number else 2.0**19, "threshold": self.threshold}
