@@ -16,11 +16,11 @@ sound = AuditService.AuditSealed
 UNFIT = (error_pb2.REASON_MODEL_MALFORMED, error_pb2.REASON_MODEL_OPERATOR, error_pb2.REASON_MODEL_SHAPE)
 
 
-def sealed(self, requests, context):
+def sealed(self, request_iterator, context):
     heard = []
 
     def listened():
-        for request in requests:
+        for request in request_iterator:
             heard.append(request)
             yield request
 

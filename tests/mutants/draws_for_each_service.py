@@ -18,8 +18,8 @@ def reply(self, question, asked, *more):
     return replied(self, question, asked, *more)
 
 
-def answer(self, developer, request_id, *asked):
-    entry = sound(self, developer, request_id, *asked)
+def answer(self, developer, request_id, digest, metric, predictions, *more, **named):
+    entry = sound(self, developer, request_id, digest, metric, predictions, *more, **named)
     if (developer, request_id) in own:
         return entry
     numbers = audits._numbers(entry) + np.rint(np.random.default_rng().normal() * 2.0**20) / 2.0**20
