@@ -371,8 +371,8 @@ def test_strangers_hold_more_calls_open_than_all_who_may_ask_have_together(known
 
 @pytest.mark.parametrize("kind", KINDS.values())
 def test_every_case_tests_a_sentence_of_the_pages(kind: str) -> None:
-    names = ("protocol", "serving", "groups", "release", "operating", "mechanisms")
-    names += ("sealed", "tables", "committed", "replicas")
+    names = ["protocol", "serving", "groups", "release", "operating", "mechanisms"]
+    names += ["sealed", "tables", "committed", "replicas"]
     pages = [" ".join((ROOT / "docs" / f"{name}.md").read_text().split()) for name in names]
     read = cases.read(kind)
     assert {case.sentence for case in read if not any(case.sentence in page for page in pages)} == set()
