@@ -8,7 +8,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditModelsRequest, AuditRequest, Candidates
+from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, Candidates
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.rpc import arrays
@@ -18,13 +18,11 @@ from sim.conformance import calls, law, told
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.promise import cdf, promise_of
 from sim.conformance.purchases import Asked, Predicted
-from sim.conformance.vocabulary import Expect, Number, Words
+from sim.conformance.target import Deployment
+from sim.conformance.vocabulary import Words
 from sim.conformance.world import NotRun, Result, World
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
-
-AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
-
 
 _DRAWS_MIN, _INSIDE, _ROUNDED = 100, 0.5, 1e-4
 
@@ -47,35 +45,37 @@ class Searched(Words):
         return Candidates(names=names, utilities=utilities, baseline=self.baseline, at_least=self.at_least)
 
 
-class Audit(Predicted):
-    """Asks for one batch.
+class Gaps(Predicted):
+    """Asks for one batch of gaps, however the predictions come.
 
     Unless told otherwise `metric` is the first that is allowed ("not allowed": one that is not). Gaps are by a
-    protected column where `by` names one.
+    protected column where `by` names one. The `nonce` is what noise is made of too, where that was committed to.
     """
 
-    METHOD: ClassVar[str] = AUDIT
-    PART: ClassVar[type[Message]] = AuditRequest
-
-    do: Literal["audit"]
     metric: str | int | None = None
     threshold: float | None = None
     by: str = ""
     candidates: Searched | None = None
+    nonce: str = ""
 
-    def head(self, world: World) -> AuditHeader:
-        """Make the header, but for what is told of predictions."""
-        about = world.about(self.deployment)
-        searched = None if self.candidates is None else self.candidates.of(int(world.number(self.predictions.models)))
-        return AuditHeader(
-            request_id=self.named(world),
-            deal_id=about.deal if self.deal is None else self.deal,
-            metric=self._metric(world),
-            epsilon=self.spends(world),
-            threshold=self.threshold,
-            by=self.by,
-            candidates=searched,
-        )
+    def question(self, world: World) -> dict[str, Any]:
+        """Return the fields that every request for gaps has."""
+        return {
+            "request_id": self.named(world),
+            "deal_id": world.about(self.deployment).deal if self.deal is None else self.deal,
+            "metric": self._metric(world),
+            "epsilon": self.spends(world),
+            "threshold": self.threshold,
+        }
+
+    def about(self, world: World) -> Deployment:
+        """Return what is known of the deployment, as it answers such a batch."""
+        return world.about(self.deployment)
+
+    def require_no_law(self, noise: NDArray[np.float64]) -> None:  # noqa: ARG002
+        """Look at noise whose law is not known to the tester."""
+        if self.expect.close or self.expect.noise or self.expect.interval:
+            raise NotRun("needs a mechanism whose law the tester knows")
 
     def _metric(self, world: World) -> Any:
         allowed = world.about(self.deployment).metrics
@@ -94,16 +94,18 @@ class Audit(Predicted):
     def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
         """Look at an answer, enter what it costs, and find its noise."""
         answer, header = seen.messages[0], asked.header
-        people = world.subject.target.people(self.deployment or world.deployment, header.by)
+        people = world.subject.target.people(self.deployment or world.deployment, self.by)
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
         models = len(asked.predictions)
         gaps = _numbers(answer, "gaps", models)
         ends = [tuple(_numbers(answer, field, models) for field in pair) for pair in told.INTERVALS]
         self._check_probability(answer, models)
-        metric, about = name_of(header.metric), world.about(self.deployment)
-        self.check_rows(asked, answer)
-        if answer.by != header.by:
-            raise Violation(f"an answer is by the column {answer.by!r}, and {header.by!r} was asked for")
+        metric, about = name_of(header.metric), self.about(world)
+        self.check_rows(answer)
+        if answer.by != self.by:
+            raise Violation(f"an answer is by the column {answer.by!r}, and {self.by!r} was asked for")
+        if answer.nonce != self.nonce.encode():
+            raise Violation("an answer does not have its request's nonce")
         told.require_written_down(gaps, about)
         self._check_draws(answer, asked.predictions, ends[1], metric, about.mechanism)
         for low, high in ends:
@@ -122,8 +124,7 @@ class Audit(Predicted):
         noise: NDArray[np.float64] = gaps - exact
         promised = promise_of(about, people, metric, models, header.epsilon)
         if promised is None:
-            if self.expect.close or self.expect.noise or self.expect.interval:
-                raise NotRun("needs a mechanism whose law the tester knows")
+            self.require_no_law(noise)
             return Result(seen, noise, exact)
         if self.expect.close:
             law.require_close(noise, promised.law)
@@ -178,37 +179,21 @@ class Audit(Predicted):
             raise Violation(f"probability_above must lie between {least:g} and {most:g}, and is {known.tolist()}")
 
 
+class Audit(Gaps):
+    """Asks about predictions that are sent."""
+
+    METHOD: ClassVar[str] = AUDIT
+    PART: ClassVar[type[Message]] = AuditRequest
+
+    do: Literal["audit"]
+
+    def head(self, world: World) -> AuditHeader:
+        """Make the header, but for what is told of predictions."""
+        searched = None if self.candidates is None else self.candidates.of(int(world.number(self.predictions.models)))
+        return AuditHeader(**self.question(world), by=self.by, candidates=searched, nonce=self.nonce.encode())
+
+
 def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
     numbers = calls.numbers(getattr(answer, field), field, models, "model")
     told.require_plain(field, numbers)
     return numbers
-
-
-class AuditModels(Words):
-    """Asks for one batch of models that compliance would query itself."""
-
-    do: Literal["audit_models"]
-    caller: str = "developer"
-    deployment: str = ""
-    id: str = "a"
-    deal: str | None = None
-    metric: str | None = None
-    by: str = ""
-    epsilon: Number = "unit"
-    models: Number = 1
-    expect: Expect = Expect()
-
-    def run(self, world: World) -> None:
-        """Ask, and look at how it ends."""
-        about = world.about(self.deployment)
-        world.open_account(self.caller, self.deployment)
-        request = AuditModelsRequest(
-            request_id=world.request_id(self.id),
-            deal_id=about.deal if self.deal is None else self.deal,
-            metric=number_of(self.metric or about.metrics[0]),
-            epsilon=world.number(self.epsilon, self.caller, self.deployment),
-            models=int(world.number(self.models)),
-            by=self.by,
-        )
-        data = [request.SerializeToString()]
-        self.expect.check_end(world.call(AUDIT_MODELS, data, self.caller, deployment=self.deployment))

@@ -111,7 +111,7 @@ class ByGroup(Predicted):
         """Look at an answer, enter what it costs, and find its noise."""
         answer, header = seen.messages[0], asked.header
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
-        self.check_rows(asked, answer)
+        self.check_rows(answer)
         counted = world.subject.target.counted(self.deployment or world.deployment)
         if counted is None:
             raise NotRun("needs the table of who is in which group")

@@ -32,9 +32,10 @@ from sim.conformance.audits import Audit
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.dependence import Batch, require_nothing_depends
 from sim.conformance.promise import Array, Known, cdf
-from sim.conformance.purchases import Asked
+from sim.conformance.services import on
+from sim.conformance.unseen_law import with_totals
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import World
+from sim.conformance.world import PLACES, World
 
 _THRESHOLD, _POSITIVES = 0.1, 3
 """What a policy's sparse vector compares gaps with, and how many it may find above."""
@@ -58,10 +59,10 @@ def _ask(
 ) -> Seen:
     """Ask for a batch of any predictions, which must be answered."""
     own = {"caller": caller, "deployment": deployment, "metric": metric, "by": by, "epsilon": epsilon}
-    step = Audit(do="audit", id=f"{name}-{world.step}", **own)
+    step = on(world.service, Audit(do="audit", id=f"{name}-{world.step}", **own))
     world.open_account(caller, deployment)
-    asked = Asked(step.asked(world).header, rows).with_rows(np.asarray(rows, np.float64))
-    seen = step.ask(world, asked)
+    asked = step.asked_about(world, np.asarray(rows, np.float64))
+    seen: Seen = step.ask(world, asked)
     step.expect.check_end(seen)
     # Looks at everything about it that is not noise.
     step.check_answer(world, asked, seen)
@@ -228,7 +229,8 @@ class NoisySizes(Words):
             place = int(np.argmin(np.abs(told - answer)))
             if abs(told[place] - answer) > 1e-3:
                 raise Violation(f"an answer of {answer:.4g} does not follow from any noisy count")
-            low, high = self._ends(about.mechanism, about.batch_delta, int(sizes[place]), n0)
+            name = "unseen" if world.service in PLACES else about.mechanism
+            low, high = self._ends(name, about.batch_delta, int(sizes[place]), n0)
             # The first and the last stand for all that noise moved beyond them.
             low, high = low if place else 0.0, high if place < len(sizes) - 1 else 1.0
             centred = 2 * _drawn_between(np.array([low]), np.array([high])) - 1
@@ -237,8 +239,8 @@ class NoisySizes(Words):
 
     def _ends(self, mechanism: str, delta: float, size: int, n0: int) -> tuple[float, float]:
         ends = np.array([size - n0 - 0.5, size - n0 + 0.5])
-        if mechanism == "cube":
-            low, high = cube_scales(0, self.epsilon).law.distribution(ends)
+        if mechanism in ("cube", "unseen"):  # whose model predicts the same for all has no coordinate, if that is seen
+            low, high = cube_scales(int(mechanism == "unseen"), self.epsilon).law.distribution(ends)
             return float(low), float(high)
         if mechanism in ("counts-gaussian", "low-rank"):
             # A cube of N0 alone is Laplace.
@@ -267,10 +269,12 @@ class NoisySums(Words):
     each: float = 64.0
     models: tuple[int, ...] = (1, 1, 2, 5, 20, 50, 129, 200, 300)
     name: str = "sums"
+    mechanism: str = ""
 
     def run(self, world: World) -> None:
         """Ask, and look at the noise."""
         about, people, rng = world.about(), world.people(), np.random.default_rng(5)
+        mechanism = self.mechanism or about.mechanism
         batches, wanted, told, nearer = [], 0, 0, 0.0
         held, sizes = list[float](), list[int]()
         for caller in self.callers:
@@ -279,10 +283,10 @@ class NoisySums(Words):
         for number in range(self.calls):
             models = int(rng.choice(self.models))
             metric, caller = str(rng.choice(self.metrics)), str(rng.choice(self.callers))
-            squares = about.mechanism == "counts-gaussian"
+            squares = mechanism == "counts-gaussian"
             epsilon = self.each * (math.ceil(math.sqrt(models)) if squares else models)
-            rows = 0.25 + rng.random((models, about.people)) / 2
-            if about.mechanism == "low-rank" and number % 2:
+            rows = 0.25 + rng.integers(0, 2**20, (models, about.people)) / 2**21
+            if mechanism == "low-rank" and number % 2:
                 rows = 0.25 + (rng.random(about.people) + rows / 10) / 2.2  # which have much in common
             seen = _ask(world, rows, f"{self.name}-{number}", caller=caller, metric=metric, epsilon=epsilon)
             answers = _gaps(seen)
@@ -291,15 +295,17 @@ class NoisySums(Words):
             n0 = int((people.protected[inside] == 0).sum())
             per_person = 1 / n0 + 1 / (int(inside.sum()) - n0)
             errors = answers - exact
-            if about.mechanism == "cube":
+            if world.service in PLACES:
+                centred = with_totals(errors, n0, int(inside.sum()), mechanism, epsilon)
+            elif mechanism == "cube":
                 members, values = next(part_values(metric, rows, people.labels))
                 unit = coordinates([values[:, members]], 1.0).halves * per_person
                 cube = cube_scales(models, epsilon, size_known=True).law
                 centred = 2 * made_uniform(errors / unit, cube.scale, cube.stair) - 1
-            elif about.mechanism == "low-rank":
+            elif mechanism == "low-rank":
                 members, values = next(part_values(metric, rows, people.labels))
                 centred = _of_two_cubes(errors / per_person, values[:, members], epsilon, rng)
-            elif about.mechanism == "counts":
+            elif mechanism == "counts":
                 laplace = Laplace(laplace_scales(models, epsilon, size_known=True).sums * per_person)
                 centred = 2 * cdf(errors, laplace) - 1
             else:
@@ -314,7 +320,7 @@ class NoisySums(Words):
             held.append(float(np.mean((low <= exact) & (exact <= high))))
             # What comes from one cube shares its size: only batches are independent, whose shares Chernoff's bound
             # holds for as well (Hoeffding 1963, theorem 1).
-            sizes.append(models if about.mechanism in ("counts", "counts-gaussian") else 1)
+            sizes.append(models if mechanism in ("counts", "counts-gaussian") else 1)
             nearer += float(np.sum(np.abs((low + high) / 2 - exact) - np.abs(answers - exact) / 2))
         require_nothing_depends(batches)
         if told != wanted:

@@ -5,6 +5,7 @@ Whoever wrote a server starts it on these policies; the tester reads the same fo
 
 from __future__ import annotations
 
+import copy
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,13 @@ import tomli_w
 
 from fairwall.laws.metric import find_metric
 from fairwall.rpc.identity import server_name_of, uri_of
-from fairwall.wire.limits import EPSILON_MIN
 from sim.conformance import certificates
 from sim.conformance.certificates import Authority
 from sim.conformance.local_law import PROTOCOLS
-from sim.conformance.variants import ADVANTAGED, VARIANTS
+from sim.conformance.variants import ADVANTAGED, DATA, VARIANTS
 
 NAME = "kit"
 PEOPLE = 48
-METRICS = ("sp", "abs_sp", "eo", "abs_eo", "fpr", "oad", "ppv")
-QUERIES_MAX = 2048
-PLENTY = 2.0**40
-ENOUGH = 2.0**16
-"""Of the budget of those whose attributes are released."""
 LITTLE = 2.0
 DEVELOPERS = ("alice", "bob")
 SPENDERS = tuple(f"spender-{number}" for number in range(1, 30))
@@ -42,16 +37,10 @@ FRUGAL = {
 CROWD = tuple(f"one-of-many-{number}" for number in range(1, 41))
 """Accounts for tests that repeat one-time draws: what an account buys once is drawn once for each of these."""
 
-RELEASED = {
-    "region": ("north", "east", "south", "west", "abroad"),
-    "group": ("0", "1"),
-    "grade": ("1", "2", "3"),
-}
-"""The columns that are released, and their domains; nobody lives abroad."""
-IDS, PUBLIC = "person", "income"
-"""The column of ids, and the one that developers hold too."""
-COUNTED = {"kind": ("x", "y", "other", "unknown"), "half": ("first", "second")}
-"""By what people are counted; some have a kind that is not listed, or none."""
+BASE: dict[str, dict[str, Any]] = DATA["policy"]
+"""The policy of ``main``, but for what depends on a deployment. Nobody lives abroad; some have no kind, or another."""
+RELEASED: dict[str, list[str]] = BASE["release"]["columns"]
+"""The columns that are released, and their domains."""
 LIKELY: dict[str, dict[str, Any]] = {
     "kind": {"columns": {"x": "kind-x", "y": "kind-y", "z": "kind-z"}, "golden": "kind"}
 }
@@ -60,47 +49,7 @@ LIKELY_PEOPLE, GOLDEN = 240, 100
 MEASURES = (*("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy", "mean_score", "scoring_rate"),)
 REVOKED = "revoked"
 """The folder of lists of revoked certificates, among the certificates."""
-WEIGHTS = (0.5, 0.2, 0.3)
 RELEASED_PEOPLE = 3000
-
-ODD = {
-    "odd-scheme": f"FAIRWALL://{NAME}/developer/alice",
-    "odd-run": f"fairwall://{NAME.upper()}/developer/alice",
-    "odd-party": f"fairwall://{NAME}/Developer/alice",
-    "odd-slash": f"fairwall://{NAME}/developer/alice/",
-    "odd-slashes": f"fairwall://{NAME}//developer/alice",
-    "odd-percent": f"fairwall://{NAME}/developer/%61lice",
-    "odd-percent-slash": f"fairwall://{NAME}/developer%2Falice",
-    "odd-unicode": f"fairwall://{NAME}/developer/%C3%A1lice",
-    "odd-user": f"fairwall://alice@{NAME}/developer/alice",
-    "odd-port": f"fairwall://{NAME}:443/developer/alice",
-    "odd-dot": f"fairwall://{NAME}./developer/alice",
-    "odd-query": f"fairwall://{NAME}/developer/alice?name=bob",
-    "odd-fragment": f"fairwall://{NAME}/developer/alice#bob",
-    "odd-parameter": f"fairwall://{NAME}/developer/alice;bob",
-    "odd-parent": f"fairwall://{NAME}/developer/bob/../alice",
-    "odd-backslash": f"fairwall://{NAME}\\developer\\alice",
-    "odd-line": f"fairwall://{NAME}/developer/alice\n",
-    "odd-lines": f"x\nfairwall://{NAME}/developer/alice",
-    "odd-blank": f"fairwall://{NAME}/developer/alice ",
-    "odd-blank-first": f" fairwall://{NAME}/developer/alice",
-    "odd-prefix": f"xfairwall://{NAME}/developer/alice",
-    "odd-inner": f"https://example.org/fairwall://{NAME}/developer/alice",
-    "odd-empty": f"fairwall://{NAME}/developer/",
-    "odd-no-run": "fairwall:///developer/alice",
-    "odd-no-party": f"fairwall://{NAME}/alice",
-    "odd-other-party": f"fairwall://{NAME}/compliance/alice",
-    "odd-two": f"fairwall://{NAME}/developer/alice,fairwall://{NAME}/developer/bob",
-}
-"""URIs that are nobody's, and that somebody who reads them loosely takes for a developer's."""
-
-_NEARLY_COMPLIANCE = (
-    f"fairwall://{NAME}/compliance/",
-    f"fairwall://{NAME}/compliance/x",
-    f"fairwall://{NAME}/compliance2",
-    f"fairwall://{NAME}2/compliance",
-    f"FAIRWALL://{NAME}/compliance",
-)
 
 _GROUPS = {
     "main": (13, 8),
@@ -136,11 +85,14 @@ def make(folder: Path, mechanism: str = "laplace") -> Path:
         _people(place / "people.csv", groups, _people_of(deployment))
         if deployment == "likely":
             _make_likely(place / "people.csv")
+        if deployment == "tables" and not _put_into_an_engine(place):
+            continue
         policy = _policy(deployment, mechanism)
         if "release" in policy:
             _released(place / "released.csv", groups)
         (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
         deployments[deployment] = _description(deployment, policy)
+    deployments["replica-too"] = deployments["replica"] | {"beside": "replica"}
     deployments |= _protocols(folder / "protocols")
     for name, policy, description in (("model", _MODEL, _MODEL_FACTS), ("game", _GAME, _GAME_FACTS)):
         (folder / name).mkdir(mode=0o700)
@@ -151,17 +103,9 @@ def make(folder: Path, mechanism: str = "laplace") -> Path:
     return target
 
 
-_MODEL: dict[str, dict[str, Any]] = {
-    "deployment": {"name": NAME, "listen": "127.0.0.1:0", "credentials": "../certificates/developer-server"},
-    "model": {"deal": NAME, "weights": [1.0, -2.0, 0.5]},
-    "audited": {"request": "under way", "models": 2},
-}
+_MODEL, _GAME = DATA["model"], DATA["game"]
 _MODEL_FACTS = {"credentials": "developer-server", "deal": NAME, **_MODEL["model"], **_MODEL["audited"]}
-_GAME = {
-    "deployment": {"name": NAME, "listen": "127.0.0.1:0", "credentials": "../certificates/referee"},
-    "game": {"deal": NAME, "people": 60, "addresses": {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002"}},
-}
-_GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": 60}
+_GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": _GAME["game"]["people"]}
 
 _CALLERS = {
     "developer": "developer-alice",
@@ -207,11 +151,11 @@ def _certificates(folder: Path) -> None:
         "with-another-uri": authority.issue("https://example.org/fairwall://kit/developer/bob", alice),
         "the-same-twice": authority.issue(alice, alice),
         "as-dns-name": authority.issue(server=alice, serves=False),
-        **{name: authority.issue(uri) for name, uri in ODD.items()},
+        **{name: authority.issue(uri) for name, uri in DATA["odd"].items()},
         "two-parties": authority.issue(uri_of(NAME, "compliance"), uri_of(NAME, "adversary")),
         **{
             f"nearly-compliance-{number}": authority.issue(uri, common_name=uri_of(NAME, "compliance"))
-            for number, uri in enumerate(_NEARLY_COMPLIANCE, 1)
+            for number, uri in enumerate(DATA["nearly_compliance"], 1)
         },
         # Refused in the handshake.
         "expired": authority.issue(alice, valid=timedelta(days=-1)),
@@ -260,8 +204,12 @@ def _people(path: Path, groups: tuple[int, int], people: int, first_id: int = 1)
         advantaged[np.random.default_rng(size).permutation(who)[:size]] = 1
     columns: dict[str, Any] = {"label": labels, "advantaged": advantaged}
     ids, earned = rng.permutation(people) + first_id, rng if first_id == 1 else np.random.default_rng(first_id)
-    columns |= {IDS: ids, PUBLIC: earned.integers(10, 99, people)}
-    columns |= {"kind": counted.choice(("x", "y", "z", ""), people), "half": counted.choice(COUNTED["half"], people)}
+    columns |= {"person": ids, "income": earned.integers(10, 99, people)}
+    columns |= {
+        "kind": counted.choice(("x", "y", "z", ""), people),
+        "half": counted.choice(BASE["data"]["groups"]["half"], people),
+    }
+    columns |= {"seat": range(people)}
     lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")
     path.chmod(0o600)
@@ -287,6 +235,20 @@ def _make_likely(path: Path) -> None:
     path.write_text("\n".join([",".join([head, *kind["columns"].values()]), *rows]) + "\n", encoding="utf-8")
 
 
+def _put_into_an_engine(place: Path) -> bool:
+    """Write people where an engine finds them, and a table for it to start with; False where nothing does that."""
+    try:
+        import duckdb
+    except ImportError:
+        return False
+    with duckdb.connect() as engine:
+        for name, told in (("people", "*"), ("scores", "person, 0.5 AS m0"), ("others", "person, 0.5 AS m0")):
+            (place / name).mkdir()
+            engine.execute(f"CREATE OR REPLACE TABLE told AS FROM (FROM '{place}/people.csv' SELECT {told})")
+            engine.execute(f"COPY told TO '{place}/{name}/0.parquet' (FORMAT parquet)")
+    return True
+
+
 def _released(path: Path, seed: tuple[int, int]) -> None:
     """Write a table of those whose attributes are released, with a column between them that is not."""
     rng = np.random.default_rng(seed)
@@ -300,63 +262,34 @@ def _released(path: Path, seed: tuple[int, int]) -> None:
 
 def _policy(deployment: str, mechanism: str) -> dict[str, Any]:
     little = deployment == "little"
-    policy: dict[str, Any] = {
-        "deployment": {
-            "name": NAME,
-            "listen": "127.0.0.1:0",
-            "credentials": f"../certificates/{_shown(deployment)}",
-            "ledger": "ledger/ledger.sqlite",
-            "seal": "seal/head",
-        },
-        "data": {
-            "source": "people.csv",
-            "protected": "advantaged",
-            "advantaged": "1",
-            "disadvantaged": "0",
-            "label": "label",
-            "positive": "1",
-            "minimum_group": 9 if deployment == "few" else 3,
-            "id": IDS,
-            "public": [PUBLIC],
-            "groups": {name: list(values) for name, values in COUNTED.items()},
-        },
-        "audit": {
-            "metrics": ["sp", "fpr"] if deployment == "guarded" else list(METRICS),
-            "mechanism": mechanism,
-            # So few people are soon given away, and the noise that epsilon asks for is looked at.
-            "reveal_max": 1,
-            "queries_max": QUERIES_MAX,
-            "epsilon_min": EPSILON_MIN,
-            "epsilon_max": LITTLE if little else 2.0**30,
-        },
-        "budget": {"epsilon": 1.5 * LITTLE if little else PLENTY},
-        "release": {
-            "source": "released.csv",
-            "protocol": "grr",
-            "split": "weights",
-            "weights": list(WEIGHTS),
-            "epsilon_min": EPSILON_MIN,
-            "epsilon": 1.5 * LITTLE if little else ENOUGH,
-            "columns": {name: list(values) for name, values in RELEASED.items()},
-        },
-        "developers": {
-            **{
-                name: {"epsilon": LITTLE if little else PLENTY / 4, "release": LITTLE if little else ENOUGH / 4}
-                for name in (*DEVELOPERS, *CROWD)
-            },
-            **{name: {"epsilon": LITTLE, "release": LITTLE} for name in SPENDERS},
-            **{name: {"epsilon": LITTLE} for name in COUNTERS},
-        },
+    policy: dict[str, Any] = copy.deepcopy(BASE)
+    policy["deployment"]["credentials"] = f"../certificates/{_shown(deployment)}"
+    policy["audit"]["mechanism"] = mechanism
+    plenty, enough = policy["budget"]["epsilon"], policy["release"]["epsilon"]
+    share = {"epsilon": LITTLE, "release": LITTLE} if little else {"epsilon": plenty / 4, "release": enough / 4}
+    policy["developers"] = {
+        **{name: dict(share) for name in (*DEVELOPERS, *CROWD)},
+        **{name: {"epsilon": LITTLE, "release": LITTLE} for name in SPENDERS},
+        **{name: {"epsilon": LITTLE} for name in COUNTERS},
     }
+    if deployment == "few":
+        policy["data"]["minimum_group"] = 9
     if deployment == "likely":
         del policy["data"]["groups"]["kind"]
         policy["data"]["probabilities"] = LIKELY
     if deployment == "guarded":
+        policy["audit"]["metrics"] = ["sp", "fpr"]
         policy["developers"] |= {name: {"epsilon": LITTLE, "release": LITTLE, **its} for name, its in FRUGAL.items()}
     if little:  # so little that a service which sells no answers that are worth less than a guess serves these alone
         policy["data"]["minimum_group"] = min(_GROUPS[deployment])
-        policy["audit"]["metrics"] = [metric for metric in METRICS if not find_metric(metric).binary]
-    return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
+        scored = [metric for metric in policy["audit"]["metrics"] if not find_metric(metric).binary]
+        policy["audit"] |= {"metrics": scored, "epsilon_max": LITTLE}
+        policy["budget"]["epsilon"] = policy["release"]["epsilon"] = 1.5 * LITTLE
+    policy = VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
+    for name, table in policy.get("tables", {}).items():  # all may ask about the first one
+        table["developers"] = list(policy["developers"]) if name == "scores" else ["bob"]
+        policy["data"] = {key: value for key, value in policy["data"].items() if key not in ("groups", "public")}
+    return policy
 
 
 _VARIED = ("people", "by", "rule", "precision", "bounding", "batch_delta", "delta")
@@ -380,12 +313,13 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
     if (variant := VARIANTS.get(deployment)) is not None:
         return facts | {
             "optional": True,
+            "ids": policy["data"]["id"] if deployment == "tables" else "",
             **{name: getattr(variant, name) for name in _VARIED},
         }
     return facts | {
         "optional": deployment in ("guarded", "likely"),
-        "ids": IDS,
-        "public": [PUBLIC],
+        "ids": policy["data"]["id"],
+        "public": policy["data"]["public"],
         "groups": policy["data"]["groups"]
         | {name: list(its["columns"]) for name, its in policy["data"].get("probabilities", {}).items()},
         "probabilities": policy["data"].get("probabilities", {}),
@@ -402,7 +336,7 @@ def _releases(policy: dict[str, Any], table: str) -> dict[str, Any]:
         "protocol": policy["release"]["protocol"],
         "columns": [
             {"name": name, "values": list(values), "share": share}
-            for (name, values), share in zip(RELEASED.items(), WEIGHTS, strict=True)
+            for (name, values), share in zip(RELEASED.items(), BASE["release"]["weights"], strict=True)
         ],
         "shares": {name: share.get("release", 0.0) for name, share in policy["developers"].items()},
         "table": table,
@@ -433,7 +367,7 @@ def _protocols(place: Path) -> dict[str, Any]:
             "mechanism": "laplace",
             "metrics": ["sp"],
             "unit": 1 / 8,
-            "queries_max": QUERIES_MAX,
+            "queries_max": section["audit"]["queries_max"],
             "epsilon_max": section["audit"]["epsilon_max"],
             "budget": section["budget"]["epsilon"],
             "policy": "protocols/policy.toml",

@@ -203,7 +203,10 @@ class Predicted(Purchase):
 
     def asked(self, world: World) -> Asked:
         """Make the request."""
-        predictions = self.predictions.make(world, self.deployment)
+        return self.asked_about(world, self.predictions.make(world, self.deployment))
+
+    def asked_about(self, world: World, predictions: NDArray[Any]) -> Asked:
+        """Make the request about these predictions, in the order of the deal."""
         head = self.head(world)
         head.predictions.CopyFrom(self.header.of(predictions, world, self.deployment))
         if self.rows:
@@ -215,15 +218,15 @@ class Predicted(Purchase):
     def in_the_order_of_the_deal(self, world: World, asked: Asked) -> NDArray[np.float64]:
         """Return a request's predictions as its people are: they are sent in the order of ids if a digest is."""
         predictions = asked.predictions.astype(np.float64)
-        if asked.header.rows_digest:
+        if self.rows:
             predictions = predictions[:, np.argsort(self._rows(world)[1])]
         return predictions
 
-    def check_rows(self, asked: Asked, answer: Any) -> None:
+    def check_rows(self, answer: Any) -> None:
         """Demand that an answer says whether rows were compared."""
-        if asked.header.rows_digest and not answer.HasField("rows_compared"):
+        if self.rows and not answer.HasField("rows_compared"):
             raise NotRun("needs a server that knows its rows by ids")
-        if answer.HasField("rows_compared") and answer.rows_compared != bool(asked.header.rows_digest):
+        if answer.HasField("rows_compared") and answer.rows_compared != bool(self.rows):
             raise Violation("an answer does not say whether rows were compared")
 
     def messages(self, asked: Asked) -> Iterator[bytes]:

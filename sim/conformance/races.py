@@ -21,12 +21,15 @@ class Race(Words):
     """Has callers make so many calls each, all at the same time; each call has an id of its own.
 
     So many calls must be `answered`. The others are refused for want of budget, and tell what was left. Each caller
-    must have so much `left` then.
+    must have so much `left` then. Every other call is to the service of another deployment, `also`, that has the same
+    ledger, and repeats are to the other service. With `one_request` all calls of a caller have one id.
     """
 
     do: Literal["race"]
     callers: tuple[str, ...]
     deployment: str = ""
+    also: str = ""
+    one_request: bool = False
     calls: int = Field(default=1, ge=1)
     epsilon: Number
     answered: int
@@ -34,32 +37,32 @@ class Race(Words):
 
     def run(self, world: World) -> None:
         """Ask, and count."""
-        own = {"deployment": self.deployment, "epsilon": self.epsilon}
+        places = (self.deployment, self.also or self.deployment)
         steps: list[Purchase] = [
             # Who calls is one who buys of this service already.
-            on(world.service, Audit(do="audit", id=f"race-{world.step}-{caller}-{number}", **own)).model_copy(
-                update={"caller": caller}
-            )
+            on(
+                world.service, Audit(do="audit", id=f"race-{world.step}-{caller}-{name}", epsilon=self.epsilon)
+            ).model_copy(update={"caller": caller, "deployment": places[number % 2]})
             for number in range(self.calls)
+            for name in ["" if self.one_request else number]
             for caller in self.callers
         ]
         account = steps[0].ACCOUNT
         for caller in self.callers:
-            world.remaining(caller, self.deployment, account)  # so that all are connected
+            for place in places:
+                world.remaining(caller, place, account)  # so that all are connected
         ends = [seen for _, _, seen in together(world, steps)]
         for seen in ends:
             if not seen.answered:
                 Expect(refused=("BUDGET_EXHAUSTED",)).check_end(seen)
         if (count := sum(seen.answered for seen in ends)) != self.answered:
             raise Violation(f"{count} of {len(ends)} calls at the same time were answered; {self.answered} fit")
-        for caller in self.callers:
-            if (left := world.remaining(caller, self.deployment, account)) != self.left:
+        for caller, place in itertools.product(self.callers, places):
+            if (left := world.remaining(caller, place, account)) != self.left:
                 raise Violation(f"{caller} has epsilon {left!r} left; it should be {self.left!r}")
-        self._repeat(world, steps, ends)
-
-    def _repeat(self, world: World, steps: list[Purchase], ends: list[Seen]) -> None:
         for step, seen in zip(steps, ends, strict=True):
-            again = step.ask(world, step.asked(world))
+            elsewhere = step.model_copy(update={"deployment": places[step.deployment == places[0]]})
+            again = elsewhere.ask(world, elsewhere.asked(world))
             if again.answered != seen.answered:
                 raise Violation(f"a call {seen.text}, and {again.text} when it was made again")
             if seen.answered and repeated(again) != repeated(seen):

@@ -14,7 +14,7 @@ from sim.conformance.held import Hold
 from sim.conformance.services import on
 from sim.conformance.steps import ONCE
 from sim.conformance.subject import Subject
-from sim.conformance.world import NotRun, Over, Service, World, closing
+from sim.conformance.world import PLACES, NotRun, Over, Service, World, closing
 
 Verdict = Literal["passed", "failed", "known failure", "now passes", "not run"]
 
@@ -63,7 +63,7 @@ def run(
         yield _outcome(case, end, known, began)
 
 
-_SELLS = {"audit": "answers audits", "by_group": "counts by group", "sanitise": "releases attributes"}
+_SELLS = {"by_group": "counts by group", "sanitise": "releases attributes"}
 
 _Course: TypeAlias = Generator[float, None, tuple[Verdict, str]]
 """The course of a case: the times that it waits for, and what came of it."""
@@ -89,11 +89,14 @@ def _course(subject: Subject, server: str, case: Case, nonce: str) -> _Course:
     """Put a case to all of its services that the server has, each step to one after another.
 
     Where calls are held, of which there may be so many, and where the case says so, the services take the whole case in
-    turn.
+    turn, and so do those that have a deployment of their own.
     """
     whole = case.apart or any(isinstance(step, Hold) for step in case.steps)
-    for services in [[service] for service in case.services] if whole else [list(case.services)]:
-        world = World(subject, server, case.deployment, nonce, case.accounts, services[0])
+    shared = [service for service in case.services if not whole and service not in PLACES]
+    rounds = [*([shared] if shared else []), *([service] for service in case.services if service not in shared)]
+    for services in rounds:
+        place = PLACES.get(services[0], case.deployment)
+        world = World(subject, server, place, nonce, case.accounts, services[0])
         verdict, text = yield from _round(world, case, services)
         if verdict != "passed" and (services[0] == case.services[0] or verdict == "failed"):
             return verdict, text

@@ -11,17 +11,18 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from fairwall.laws.metric import METRICS
-from sim.conformance.audits import Audit, AuditModels
+from sim.conformance.audits import Audit, Gaps
 from sim.conformance.by_group import BY_GROUP, COUNTED_MIN, ByGroup, GroupTerms
 from sim.conformance.purchases import Predicted, Purchase
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.terms import Terms
+from sim.conformance.unseen import AuditSealed, AuditTable
 from sim.conformance.vocabulary import Expect
-from sim.conformance.world import Service
+from sim.conformance.world import PLACES, Service
 
-Bought: TypeAlias = Annotated[Audit | ByGroup | Release, Field(discriminator="do")]
+Bought: TypeAlias = Annotated[Audit | ByGroup | Release | AuditSealed | AuditTable, Field(discriminator="do")]
 
-_SELLS = {Audit.METHOD: "audit", BY_GROUP: "by_group"}
+_SELLS = {Audit.METHOD: "audit", BY_GROUP: "by_group", AuditSealed.METHOD: "audit_sealed"}
 """By method: what a step is called that asks a part of it. A release is asked for in one message."""
 
 _TERMS = {
@@ -29,7 +30,13 @@ _TERMS = {
     "by_group": "GroupService/GetGroupTerms",
     "sanitise": "ReleaseService/GetReleaseTerms",
 }
-_METHODS = {"audit": Audit.METHOD, "by_group": BY_GROUP, "sanitise": Release.METHOD}
+_METHODS = {
+    "audit": Audit.METHOD,
+    "by_group": BY_GROUP,
+    "sanitise": Release.METHOD,
+    "sealed": AuditSealed.METHOD,
+    "table": AuditTable.METHOD,
+}
 
 _MEASURES = {"eo": "true_positive_rate", "fpr": "false_positive_rate", "oad": "accuracy"}
 """Of decisions; by metric, without its sign."""
@@ -45,9 +52,10 @@ _OF_ANY = frozenset(
 
 def asking(method: str, own: dict[str, Any]) -> Predicted | None:
     """Make a step that asks a method for predictions' worth; None for a method that takes none."""
-    kinds: dict[str, type[Predicted]] = {"audit": Audit, "by_group": ByGroup}
+    kinds: dict[str, Any] = {"audit": Audit, "by_group": ByGroup, "audit_sealed": AuditSealed}
     name = _SELLS.get(method)
-    return None if name is None else kinds[name].model_validate({"do": name, **own})
+    found: Predicted | None = None if name is None else kinds[name].model_validate({"do": name, **own})
+    return found
 
 
 def on(service: Service, step: Any) -> Any:
@@ -55,10 +63,12 @@ def on(service: Service, step: Any) -> Any:
     if service == "audit":
         return step
     match step:
-        case AuditModels():
-            return None
+        case Audit() if service in PLACES:
+            return _unseen(step, service)
         case Audit():
             return _counted(step) if service == "by_group" else _released(step)
+        case Terms() if service in PLACES:
+            return step
         case Terms():
             own = {name: getattr(step, name) for name in ("name", "caller", "deployment", "expect")}
             own["caller"] = _caller(service, step.caller)
@@ -96,13 +106,25 @@ def _method(service: Service, method: str) -> str | None:
     if method == _METHODS["audit"]:
         return _METHODS[service]
     if method.endswith(_TERMS["audit"]):
-        return method.replace(_TERMS["audit"], _TERMS[service])
+        return method.replace(_TERMS["audit"], _TERMS.get(service, _TERMS["audit"]))
     return None if "AuditService" in method else method
 
 
 def _caller(service: Service, caller: str) -> str:
     """Who spends a share of audits has a share of its own for counts, which are charged to the same account."""
     return caller.replace("spender-", "counter-") if service == "by_group" else caller
+
+
+def _unseen(step: Audit, service: Service) -> Gaps | None:
+    """Return the same question about models that are handed over, or about a table."""
+    about_predictions = not set(step.expect.refused) <= {*_OF_ANY, "REQUEST_ID_REUSED"}
+    of_a_stream = service == "table" and {"parts", "chunk_bytes"} & step.model_fields_set
+    if about_predictions or of_a_stream or step.candidates or step.rows or step.nonce or step.unknown:
+        return None
+    # Answers are moved to what is possible: where noise is large, many are the same.
+    expect = _plain(step.expect).model_copy(update={"noise": False, "close": False, "unlike": ""})
+    own = {name: getattr(step, name) for name in step.model_fields_set - {"do"}} | {"expect": expect}
+    return AuditSealed(do="audit_sealed", **own) if service == "sealed" else AuditTable(do="audit_table", **own)
 
 
 def _counted(step: Audit) -> ByGroup | None:

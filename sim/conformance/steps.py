@@ -20,7 +20,7 @@ from sim.conformance import calls, traces
 from sim.conformance.abandoned import Connections, GiveUp
 from sim.conformance.alike import Alike, Repeated
 from sim.conformance.altered import Altered
-from sim.conformance.audits import Audit, AuditModels
+from sim.conformance.audits import Audit
 from sim.conformance.by_group import ByGroup, GroupTerms
 from sim.conformance.calls import Violation
 from sim.conformance.choices import (
@@ -41,6 +41,7 @@ from sim.conformance.deals import Deals
 from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
 from sim.conformance.held import Hold, LetGo
+from sim.conformance.opened import Opened
 from sim.conformance.races import Race, Twins
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.rules import Spent
@@ -48,6 +49,8 @@ from sim.conformance.survey import Survey
 from sim.conformance.syncs import Synced
 from sim.conformance.terms import Terms
 from sim.conformance.twins import Timed, Written
+from sim.conformance.unseen import AuditSealed, AuditTable
+from sim.conformance.unseen_law import Widths
 from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import NotRun, World
 
@@ -340,16 +343,28 @@ class SilentLog(Words):
 ONCE = frozenset(
     {
         *("restart", "anew", "disk", "ledger", "remembers", "clock", "balance", "pause", "later", "no_start"),
-        *("connections", "silent_log", "let_go", "until", "revoke", "policy", "killed_amid", "synced", "written"),
+        *(
+            "connections",
+            "silent_log",
+            "let_go",
+            "until",
+            "revoke",
+            "policy",
+            "killed_amid",
+            "synced",
+            "written",
+            "opened",
+        ),
     }
 )
 """What is done once, and not to each service of a case by itself."""
 
 Step = Annotated[
     Audit
+    | AuditSealed
+    | AuditTable
     | Repeated
     | Alike
-    | AuditModels
     | Survey
     | Altered
     | Race
@@ -361,6 +376,8 @@ Step = Annotated[
     | NoisyCells
     | NoisySizes
     | NoisySums
+    | Widths
+    | Opened
     | Silence
     | NeverExact
     | Follows

@@ -155,7 +155,7 @@ class Subject:
     def place(self, deployment: str) -> Path:
         """Return the folder that a deployment is served from: a copy, so that a kit is good for many tests."""
         assert self._folder is not None, "only what the tester starts has one"
-        return Path(self._folder.name) / deployment
+        return Path(self._folder.name) / (self.target.deployments[deployment].beside or deployment)
 
     def shown(self, deployment: str) -> Path:
         """Return the folder of the credentials that a deployment shows: a copy too."""

@@ -63,7 +63,8 @@ class Deployment(_Section):
     same else, ``little`` has a budget that is soon spent, ``lopsided`` cannot be audited. The developer has ``model``,
     the referee ``game``.
 
-    Of several data sets of one deployment each is described by itself: it is served by the one that it is `of`.
+    Of several data sets of one deployment each is described by itself: it is served by the one that it is `of`. Of
+    several services of one ledger each is one: the second is served `beside` the first, from its folder.
 
     It answers at `address`, unless a command starts it, which is given a file (`policy`) and the folder of the
     certificates that it shows (`credentials`). A server may refuse to serve one that is `optional`: then it is not put
@@ -110,6 +111,7 @@ class Deployment(_Section):
     ids: str = ""
     public: tuple[str, ...] = ()
     of: str = ""
+    beside: str = ""
     releases: Releases | None = None
     weights: tuple[float, ...] = ()
     request: str = ""

@@ -30,8 +30,11 @@ from sim.conformance.target import Deployment, People
 SECONDS = 20.0
 """The deadline of a call that should succeed."""
 
-Service: TypeAlias = Literal["audit", "by_group", "sanitise"]
-"""What sells something."""
+Service: TypeAlias = Literal["audit", "by_group", "sanitise", "sealed", "table"]
+"""What sells something; the last two are audits of models that are handed over, and of tables."""
+
+PLACES: dict[Service, str] = {"sealed": "sealed", "table": "tables"}
+"""The deployment of those that have one of their own, whichever deployment a case is about."""
 
 Account: TypeAlias = Literal["audits", "releases"]
 """What pays: for counts by group that of audits."""
@@ -42,7 +45,12 @@ TERMS: dict[Account, tuple[str, Any]] = {
 }
 """Who tells what is left of it, and the request."""
 
-SELLS = {"GroupService/": "counts by group", "ReleaseService/": "releases attributes"}
+SELLS = {
+    "GroupService/": "counts by group",
+    "ReleaseService/": "releases attributes",
+    "/AuditSealed": "scores models",
+    "/AuditTable": "adds up tables",
+}
 """What not every server does, by the service."""
 
 _OFFERS = {"by_group": "/fairwall.compliance.v1.GroupService/GetGroupTerms", "sanitise": TERMS["releases"][0]}
@@ -333,8 +341,8 @@ class World:
     def offers(self, service: Service) -> bool:
         """Say whether the server sells this, and the deployment does; one that has not the method does not."""
         about = self.about()
-        if service == "audit" or not (about.groups if service == "by_group" else about.releases):
-            return service == "audit"
+        if service not in _OFFERS or not (about.groups if service == "by_group" else about.releases):
+            return service not in _OFFERS
         if service not in self.subject.offers:
             try:
                 self.call(_OFFERS[service], [b""], "developer")

@@ -8,6 +8,7 @@ written again, and differently: sums by `math.fsum`, noise from the system's gen
 
 import argparse
 import csv
+import fcntl
 import hashlib
 import itertools
 import json
@@ -229,6 +230,11 @@ class Ledger:
         if begun.exists() and not path.exists():
             sys.exit(f"{path}: the ledger is lost")
         begun.touch(mode=0o600)
+        self._held = begun.open("rb")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"{path}: another service has this ledger")
         if begun.read_text() not in ("", first):
             sys.exit(f"{path}: the ledger is of data whose first protected column is another one")
         begun.write_text(first)
@@ -566,6 +572,7 @@ def not_served(policy):
     asked = {
         "quotas": (len(quotas), 0),
         "mechanism": (audit["mechanism"], "laplace"),
+        "committed": (audit.get("committed", False), False),
         "precision": (audit.get("precision", "float64"), "float64"),
         "bounding": (audit.get("bounding", "none"), "none"),
         "rule": (budget.get("rule", "basic"), "basic"),
