@@ -50,6 +50,7 @@ from sim.conformance.terms import Terms
 from sim.conformance.twins import Timed, Written
 from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import NotRun, World
+from sim.conformance.worth import Worth
 
 PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
@@ -351,6 +352,7 @@ Step = Annotated[
     | Alike
     | AuditModels
     | Survey
+    | Worth
     | Altered
     | Race
     | Twins

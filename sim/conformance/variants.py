@@ -123,7 +123,7 @@ VARIANTS: dict[str, Variant] = {
     ),
     # By the first column the least group has 11 people with a label, by the second one 8.
     "columns": Variant("laplace", by=_COLUMNS, people=56, groups=(14, 11), metrics=_FEW),
-    "columns-cells": Variant("cells", by=_COLUMNS, people=96, groups=(30, 20), metrics=("sp", "fpr")),
+    "columns-cells": Variant("cells", by=_COLUMNS, people=96, groups=(30, 20), metrics=("sp", "eo", "fpr")),
     "recommended": Variant("recommended", epsilon_max=2.0**10, metrics=_FEW),
     "recommended-mirror": Variant("recommended", epsilon_max=2.0**10, groups=(8, 19), metrics=_FEW),
 }
