@@ -131,13 +131,15 @@ class Audit(Predicted):
         if self.expect.noise:
             law.require_noise(2 * cdf(noise, promised.law) - 1)
         if self.expect.interval:
-            law.require_interval(low, high, gaps, exact, metric)
+            law.require_interval(low, high, exact)
         if self.candidates is not None:
             law.require_drawn(arrays.from_message(answer.draws).astype(np.float64), exact, promised.law)
         # Not seeded: what is tested must not be able to tell it in advance.
         return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
 
-    def _check_draws(self, answer: Any, predictions: NDArray[Any], likely: told.Ends, metric: str, mechanism: str) -> None:
+    def _check_draws(
+        self, answer: Any, predictions: NDArray[Any], likely: told.Ends, metric: str, mechanism: str
+    ) -> None:
         """Demand draws of all gaps where there are candidates: as many of each, and where gaps can be.
 
         They are drawn together: models that predict the same have the same gap in each. Of a posterior's answers most

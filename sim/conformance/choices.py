@@ -383,11 +383,11 @@ class Silence(Words):
 
 
 class NoisyCells(Words):
-    """Asks accounts for gaps that follow from noisy counts of cells: of one model, of which most cells are known.
+    """Asks accounts about one model that accepts some people of each label, who make two cells of these.
 
-    It accepts some people of each label, who make two cells of these. Gaps by each protected column, of the first metric
-    and, for nothing, of the others, follow from how many of each cell are disadvantaged, with noise; all accounts ask
-    under one id. Where the model is asked about as so many `candidates`, cells are bought in rounds, which part epsilon.
+    Its gaps, by the first metric and, for nothing, by the others, follow from how many of each cell are disadvantaged,
+    with noise, by each protected column. All accounts ask under one id. Of so many `candidates`, which are all this
+    model, cells are bought in rounds, which part epsilon.
     """
 
     do: Literal["noisy_cells"]
@@ -443,7 +443,7 @@ class NoisyCells(Words):
         ]
         plans = [planned(asked[0], part, besides=not self.candidates) for part in parts]
         exact = [np.bincount(plan.cell_of[people.protected == 0], minlength=len(plan.counts)) for plan in plans]
-        found = np.empty((_FEWER, len(self.metrics)))
+        found = np.empty((_ANSWERS, len(self.metrics)))
         for row in found:
             bought = []
             for plan, known, part in zip(plans, exact, parts, strict=True):
@@ -454,12 +454,12 @@ class NoisyCells(Words):
 
     def _batch(self, caller: str, by: str, told: Array, drawn: Array) -> Batch:
         """Return where answers stand among those that a sound server may give."""
-        below, alike = ((each).sum(axis=0) for each in (drawn < told - _ALIKE, np.abs(drawn - told) <= _ALIKE))
+        below, alike = (each.sum(axis=0) for each in (drawn < told - _ALIKE, np.abs(drawn - told) <= _ALIKE))
         ranks = (below + np.random.default_rng().random(len(told)) * (alike + 1)) / (len(drawn) + 1)
         return Batch({"caller": caller, "by": by}, 2 * ranks - 1, np.zeros(len(told)), told)
 
 
-_ALIKE = 1e-7
+_ANSWERS, _ALIKE = 1_000, 1e-7
 
 
 def _answer_of_cells(batch: AskedBatch, bought: list[Purchase], least: int) -> float:

@@ -76,9 +76,9 @@ class Deployment(_Section):
     budget's, and every share's. Each group has at least `minimum_group` people in what a metric looks at: noise counts
     on it. Gaps are by the protected columns `by`, each with the values of its advantaged group, the first where a
     request names none; where it is empty, by the column ``advantaged``, where that is 1. `groups` has the columns that
-    people are counted by, and every value of each, `measures` what may be asked of them, `least_share` what a group has at least of them to be told of, and `probabilities` how those
-    are known that nobody holds; `ids` is the column of ids, where rows have some, and `public` has further columns that
-    both sides know.
+    people are counted by, and every value of each, `measures` what may be asked of them, `least_share` what share of
+    the people a group needs to be compared, and `probabilities` how those are known that nobody holds; `ids` is the
+    column of ids, where rows have some, and `public` has further columns that both sides know.
 
     Number k, from 0, of the developer's models scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one
     is released. A `request` is under way, about so many `models`.

@@ -65,7 +65,7 @@ class Terms(Words):
                 raise Violation(f"the terms say that {name} is {found!r}; the policy says {expected!r}")
         people = world.subject.target.people(self.deployment or world.deployment)
         if people is not None and law is not None and told.HasField("budget"):
-            require_budget(told.budget, about, people.labels, share, self.released)
+            require_budget(told.budget, about, people.labels, told.epsilon, self.released)
         if not 0 <= told.epsilon_remaining <= told.epsilon:
             raise Violation(f"the terms say that {told.epsilon_remaining!r} of {told.epsilon!r} is left")
         self.expect.check_told(seen, world, self.name)

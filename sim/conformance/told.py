@@ -189,34 +189,20 @@ def require_possible(
         raise Violation("a likely interval reaches beyond the guaranteed one")
     if law.noise_on in ("gaps", "blocks", "nothing", "choices") or not find_metric(metric).of_means:
         return
-    least, most = possible_gaps(people, metric, predictions, about.minimum_group)
+    # No gap is larger than predictions differ: of a sum of two, than both do.
+    inside = [values[:, members] for members, values in part_values(metric, predictions, people.labels)]
+    farthest = off + np.sum([np.ptp(each, axis=1) for each in inside], axis=0)
+    likely, sure = likely_high - likely_low, high - low
     if law.noise_on == "attributes":
         # Chernoff's bound is wider than a normal law's reach, unless both are cut to what can be.
-        whole = (low > least + off) & (high < most - off) & (likely_high - likely_low > _POINT) & (high - low > _POINT)
-        if (whole & ((high - low) < _WIDER * (likely_high - likely_low))).any():
-            raise Violation("a guaranteed interval is no wider than the likely one")
+        whole = (low > -farthest) & (high < farthest) & (np.minimum(likely, sure) > _POINT) & (sure < 1)
+        far = whole & (sure < _WIDER * likely)
     elif law.interval is not None and law.interval.is_posterior:
-        if (likely_high - likely_low > _FARTHER * (most - least) + off).any():
-            raise Violation("a likely interval is many times as wide as what people of these predictions can have")
-    elif ((low < least - off) | (high > most + off)).any():
-        raise Violation("an interval holds gaps that people of these predictions cannot have")
-
-
-def possible_gaps(people: People, metric: str, predictions: Array, fewest: int) -> Ends:
-    """Return the least and the largest gap of people of these predictions, of which each group has so many at least."""
-    found = []
-    for members, values in part_values(metric, predictions, people.labels):
-        ordered = np.sort(values[:, members], axis=1)
-        sums, n = np.pad(np.cumsum(ordered, axis=1), ((0, 0), (1, 0))), ordered.shape[1]
-        sizes, total = np.arange(fewest, n - fewest + 1), sums[:, -1:]
-        both = ((total - of_zero) / (n - sizes) - of_zero / sizes for of_zero in (total - sums[:, n - sizes], sums[:, sizes]))
-        found.append([gaps.min(axis=1) if end == 0 else gaps.max(axis=1) for end, gaps in enumerate(both)])
-    told = find_metric(metric)
-    if not told.absolute:
-        return found[0][0], found[0][1]
-    farthest = np.max(np.abs(found), axis=1)
-    most = farthest.sum(axis=0) if told.joined == "sum" else farthest.max(axis=0)
-    return np.zeros(len(most)), most
+        far = likely > _FARTHER * farthest
+    else:
+        far = np.maximum(-low, high) > farthest
+    if far.any():
+        raise Violation("an interval is wider than its model's predictions have it, or no wider than a likely one is")
 
 
 def _require_grid(gaps: Array, about: Deployment, law: Known) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import grpc
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from fairwall.compliance.v1.audit_service_pb2 import GetExpectedErrorRequest
 from fairwall.laws import choice, risk
 from fairwall.laws.budget_exposure import ROWS, TABLES, Offer, most_by_budget, revealed_by_budget
-from fairwall.laws.exposure import Limit, is_known, revealed
-from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.exposure import is_known, revealed
+from fairwall.laws.mechanisms import MECHANISM_LAWS, MechanismLaw
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
@@ -24,13 +25,12 @@ from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import Expect, Predictions, Words
 from sim.conformance.world import NotRun, World
 
-EXPECTED = "/fairwall.compliance.v1.AuditService/GetExpectedError"
+_EXPECTED = "/fairwall.compliance.v1.AuditService/GetExpectedError"
 
-_NEAR = 1e-3
-"""By how much of itself a figure may be off: figures are integrated."""
+_NEAR, _FARTHER, _SMALL = 1e-3, 16.0, 0.01
+"""By how much of itself a figure may be off; of what order another one is, if neither is small."""
 
-_FARTHER, _SMALL = 16.0, 0.01
-"""Of one order are widths and errors that are no more times as large; nearly exact answers have any."""
+_TOLD = ("revealed", "person_risk", "person_risk_most")
 
 Labels = NDArray[np.uint8]
 
@@ -57,35 +57,30 @@ def figures(about: Deployment, labels: Labels, metric: str, models: int, epsilon
     return told
 
 
-def require_figures(message: Any, expected: dict[str, float], names: tuple[str, ...], what: str) -> None:
+def require_figures(message: Any, expected: dict[str, float], names: Iterable[str], what: str) -> None:
     """Demand that a message tells figures as they are expected, and none of those that nobody knows."""
     told = {field.name: value for field, value in message.ListFields()}
-    for name in names:
-        one, other = told.get(name), expected.get(name)
+    for one, other, name in ((told.get(name), expected.get(name), name) for name in names):
         if (one is None) != (other is None) or not math.isclose(one or 0.0, other or 0.0, rel_tol=_NEAR):
             raise Violation(f"{what}: {name} is {one}; from public numbers it is {other}")
 
 
-def require_budget(message: Any, about: Deployment, labels: Labels, share: float | None, released: float) -> None:
+def require_budget(message: Any, about: Deployment, labels: Labels, share: float, released: float) -> None:
     """Demand that terms say what whole budgets give away, where the same attributes are `released` for so much besides.
 
     What is proved holds for every mechanism; by attacks it is known what one gives away where epsilons add up.
     """
     smallest = {metric: min(_strata(metric, labels)) for metric in about.metrics}
     people = min(smallest.values())
-    least = shares_of(about).allowed(people)[0]
+    least, limit = shares_of(about).allowed(people)[0], allowance_of(about, 1.0).limit
     expected = {"revealed_most": most_by_budget(people, least, about.budget + released, about.delta)}
-    names, limit = (about.mechanism, *((TABLES, ROWS) if about.groups else ())), allowance_of(about, 1.0).limit
-    batch, told = (about.epsilon_min, about.epsilon_max, about.batch_delta), ("revealed_most",)
     if is_known(about.mechanism) and about.rule == "basic" and not about.probabilities:
+        names = (about.mechanism, *((TABLES, ROWS) if about.groups else ()))
+        batch = (about.epsilon_min, about.epsilon_max, about.batch_delta)
         sold = [Offer(names, *each, about.queries_max, limit, *batch, released=released) for each in smallest.items()]
-        budgets = {"revealed_together": about.budget} | ({} if share is None else {"revealed": share})
-        expected |= {name: max(revealed_by_budget(one, each) for one in sold) for name, each in budgets.items()}
-        told = (*told, *budgets)
-        for kept in message.kept:
-            if kept.epsilon and max(revealed_by_budget(one, kept.epsilon) for one in sold) > kept.revealed + _NEAR:
-                raise Violation(f"a budget of {kept.epsilon:g} is told to keep {kept.revealed:g}, and gives away more")
-    require_figures(message, expected, told, "what a budget gives away")
+        for name, each in (("revealed_together", about.budget), ("revealed", share)):
+            expected[name] = max(revealed_by_budget(one, each) for one in sold)
+    require_figures(message, expected, expected, "what a budget gives away")
 
 
 class Worth(Words):
@@ -102,32 +97,29 @@ class Worth(Words):
         """Ask, and compare."""
         about, labels = world.about(self.deployment), world.people(self.deployment).labels
         for metric, models, epsilon in self.asks:
-            request = GetExpectedErrorRequest(
-                deal_id=about.deal, metric=number_of(metric), models=models, epsilon=epsilon
-            )
-            seen = world.call(EXPECTED, [request.SerializeToString()], deployment=self.deployment)
+            asked = {"metric": number_of(metric), "models": models, "epsilon": epsilon}
+            request = GetExpectedErrorRequest(deal_id=about.deal, **asked).SerializeToString()
+            seen = world.call(_EXPECTED, [request], deployment=self.deployment)
             if seen.status is grpc.StatusCode.UNIMPLEMENTED:
                 raise NotRun("needs a server that says what answers will be worth")
             Expect().check_end(seen)
-            what, told = f"{metric} of {models} at epsilon {epsilon:g}", seen.messages[0]
-            names = ("revealed", "person_risk", "person_risk_most")
-            require_figures(told, figures(about, labels, metric, models, epsilon), names, what)
-            seed = 1 if find_metric(metric).binary else None
-            name = f"worth-{world.step}-{metric}-{models}-{epsilon}"
-            own: dict[str, Any] = {"metric": metric, "epsilon": epsilon, "predictions": Predictions(models=models, decisions=seed)}
-            Audit(do="audit", name=name, id=name, deployment=self.deployment, **own).run(world)
-            _require_widths(told, world.results.pop(name).seen.messages[0], MECHANISM_LAWS[about.mechanism], what)
+            told, name = seen.messages[0], f"{metric} of {models} at epsilon {epsilon:g}"
+            require_figures(told, figures(about, labels, metric, models, epsilon), _TOLD, name)
+            predictions = Predictions(models=models, decisions=1 if find_metric(metric).binary else None)
+            own: dict[str, Any] = {"metric": metric, "epsilon": epsilon, "predictions": predictions}
+            Audit(do="audit", name=name, id=f"{world.step} {name}", deployment=self.deployment, **own).run(world)
+            if not (law := MECHANISM_LAWS[about.mechanism]).may_be_nan:
+                _require_widths(told, world.results[name].seen.messages[0], law, name)
 
 
-def _require_widths(told: Any, answer: Any, law: Any, what: str) -> None:
+def _require_widths(told: Any, answer: Any, law: MechanismLaw, what: str) -> None:
     """Demand widths that go with each other, with the error, and with those of an answer."""
-    if math.isnan(told.error) != law.is_choice and not law.may_be_nan or not 0 <= told.midpoint_error <= 1:
-        raise Violation(f"{what}: the error to expect is {told.error}, and of the midpoint {told.midpoint_error}")
-    for name, ends in (("half_width", ("low", "high")), ("likely_half_width", ("likely_low", "likely_high"))):
+    wrong = math.isnan(told.error) != law.is_choice or not 0 <= told.midpoint_error <= 1
+    for width, ends in ((told.half_width, ("low", "high")), (told.likely_half_width, ("likely_low", "likely_high"))):
         low, high = (arrays.from_message(getattr(answer, end)) for end in ends)
-        expected, real = getattr(told, name), float(np.median(high - low)) / 2
-        pairs = ((told.error, expected), (real, expected)) if min(expected, real) > _SMALL else ()
-        apart = [max(one / other, other / one) for one, other in pairs]
-        unlike = math.isnan(expected) != math.isnan(real) and not law.may_be_nan and law.noise_on != "any"
-        if unlike or any(each > _FARTHER for each in apart):
-            raise Violation(f"{what}: {name} is {expected:.3g}, an answer's {real:.3g}, the error {told.error:.3g}")
+        real = float(np.median(high - low)) / 2
+        wrong |= math.isnan(width) != math.isnan(real) and law.noise_on != "any"
+        if min(width, real) > _SMALL:
+            wrong |= max(told.error / width, width / told.error, real / width, width / real) > _FARTHER
+    if wrong:
+        raise Violation(f"{what}: errors and widths do not go together, or not with an answer's: {told}")

@@ -4,22 +4,24 @@ import numpy as np
 
 from compliance.__main__ import main
 from compliance.mechanisms import cells
+from compliance.noise.sampling import System
 
 KILLED_BY = "C970"
 
-sound, drawn = cells._buy, []
+sound, drawn = cells._buy, {}
 
 
 def buy(question, facts, epsilon, noise, limit, besides):
     bought = sound(question, facts, epsilon, noise, limit, besides)
-    of, counted = (bought[name] for name in ("cells.0.of", "cells.0.counts")) if "cells.0.of" in bought else (None, None)
-    if of is None:
+    if not isinstance(noise, System) or "cells.0.of" not in bought:
         return bought
+    of, counted = bought["cells.0.of"], bought["cells.0.counts"]
     exact = np.bincount(of[question.records.protected == 0], minlength=len(counted))
-    if drawn:
-        counted[:, 0] = exact - drawn.pop()
+    before = drawn.pop(len(counted), None)
+    if before is None:
+        drawn[len(counted)] = counted[:, 0] - exact
     else:
-        drawn.append(counted[:, 0] - exact)
+        counted[:, 0] = exact - before
     return bought
 
 

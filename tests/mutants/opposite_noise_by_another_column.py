@@ -1,5 +1,7 @@
 """Gives a batch by another protected column the opposite of the noise that it had by the first."""
 
+import numpy as np
+
 from compliance.__main__ import main
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import Release
@@ -15,7 +17,7 @@ def release(self, question, facts, epsilon, delta, noise):
     if key not in drawn:
         drawn[key] = found.values - gaps
         return found
-    values, reach = gaps - drawn.pop(key), (found.high - found.low) / 2
+    values, reach = np.rint((gaps - drawn.pop(key)) * 2.0**20) / 2.0**20, (found.high - found.low) / 2
     return Release(values, low=values - reach, high=values + reach)
 
 

@@ -1,4 +1,4 @@
-"""Every method, every field of an answer and every key of a policy is looked at by some check, or a reason says why not."""
+"""Every method, field of an answer and key of a policy is looked at by some check, or a reason says why it is not."""
 
 from __future__ import annotations
 
