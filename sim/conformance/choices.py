@@ -6,6 +6,7 @@ by a draw between P(less) and P(not more); then it is tested as all noise is (`s
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any, Literal
@@ -416,6 +417,10 @@ class NoisyCells(Words):
                     told.append(_gaps(seen)[0])
                 batches.append(self._batch(caller, by, np.array(told), drawn[by]))
         require_nothing_depends(batches)
+        of = {by: np.concatenate([each.centred for each in batches if each.asked["by"] == by]) for by in self.by}
+        for one, other in itertools.combinations(self.by, 2):
+            if bounds.is_unlikely_product(of[one], of[other], _P):
+                raise Violation(f"noise by {one} goes with that by {other}")
 
     def _parts(self) -> list[float]:
         """Return the epsilon of each round: of a search of many there are three, one for eight and one for two left."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch
 from fairwall.laws.bounding import metric_range, truncated_scale
-from fairwall.laws.choice import CELLS, SHRUNK, Allowance, best_for, is_searched
+from fairwall.laws.choice import CELLS, Allowance, best_for, is_searched
 from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric, stratum
@@ -26,6 +26,7 @@ from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 from fairwall.laws.precision import Precision, spacing
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.shares import Shares
+from fairwall.laws.standings import SHRUNK
 from sim.conformance.target import Deployment, People
 
 Array = NDArray[np.float64]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import name_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.rows import digest_of, order_of
@@ -46,7 +47,7 @@ class Terms(Words):
             "queries_max": (told.queries_max, about.queries_max),
             "precision": (from_message(told.precision), about.precision),
             "epsilon_max": (told.epsilon_max, about.epsilon_max),
-            "epsilon_min": (told.epsilon_min, about.epsilon_min),
+            "epsilon_min": (told.epsilon_min or EPSILON_MIN, about.epsilon_min or EPSILON_MIN),
             "reveal_max": (told.reveal_max or 1.0, about.reveal_max if limits else 1.0),
             "minimum_group": (told.minimum_group or 1, about.minimum_group),
             "epsilon": (told.epsilon, told.epsilon if share is None else share),

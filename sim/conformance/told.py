@@ -53,8 +53,8 @@ _FINEST = 2.0**-36
 _POINT = 1e-9
 """No interval that noise has made is as narrow."""
 
-_WIDER, _FARTHER = 1.05, 16.0
-"""How much wider guaranteed intervals of noisy attributes are at least, and believed ones than all that can be."""
+_ALIKE, _FARTHER = 1e-3, 16.0
+"""How near widths of two laws do not come; how many times as wide a believed interval may be as all that can be."""
 
 INTERVALS = (("low", "high"), ("likely_low", "likely_high"))
 """The ends of the guaranteed intervals, and of the likely ones: where noise has a known law these are the same."""
@@ -185,24 +185,26 @@ def require_possible(
     for least, most in ends:
         if (((near < least - off) | (near > most + off)) & (most - least > _POINT)).any():
             raise Violation("an answer lies outside of its interval")
-    if (((likely_low < low - off) | (likely_high > high + off)) & (high - low > _POINT)).any():
+    if law.noise_on != "attributes" and ((likely_low < low - off) | (likely_high > high + off)).any():
         raise Violation("a likely interval reaches beyond the guaranteed one")
     if law.noise_on in ("gaps", "blocks", "nothing", "choices") or not find_metric(metric).of_means:
         return
+    inside = [
+        np.sort(values[:, members], axis=1) for members, values in part_values(metric, predictions, people.labels)
+    ]
     # No gap is larger than predictions differ: of a sum of two, than both do.
-    inside = [values[:, members] for members, values in part_values(metric, predictions, people.labels)]
-    farthest = off + np.sum([np.ptp(each, axis=1) for each in inside], axis=0)
-    likely, sure = likely_high - likely_low, high - low
+    farthest, likely, sure = off + sum(np.ptp(each, axis=1) for each in inside), likely_high - likely_low, high - low
     if law.noise_on == "attributes":
-        # Chernoff's bound is wider than a normal law's reach, unless both are cut to what can be.
-        whole = (low > -farthest) & (high < farthest) & (np.minimum(likely, sure) > _POINT) & (sure < 1)
-        far = whole & (sure < _WIDER * likely)
+        # Chernoff's bound is another one than a normal law's reach, but where both are cut to what can be: that is at
+        # least as wide as halves of the people may be apart.
+        halves = sum(each[:, -(each.shape[1] // 2) :].mean(axis=1) - each.mean(axis=1) for each in inside)
+        far = (np.abs(sure / likely - 1) < _ALIKE) & (sure < halves) & (likely > _POINT)
     elif law.interval is not None and law.interval.is_posterior:
         far = likely > _FARTHER * farthest
     else:
         far = np.maximum(-low, high) > farthest
     if far.any():
-        raise Violation("an interval is wider than its model's predictions have it, or no wider than a likely one is")
+        raise Violation("an interval is wider than its model's predictions have it, or guaranteed where it is likely")
 
 
 def _require_grid(gaps: Array, about: Deployment, law: Known) -> None:

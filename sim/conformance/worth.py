@@ -16,6 +16,7 @@ from fairwall.laws.budget_exposure import ROWS, TABLES, Offer, most_by_budget, r
 from fairwall.laws.exposure import is_known, revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS, MechanismLaw
 from fairwall.laws.metric import find_metric, strata_of
+from fairwall.laws.standings import SHRUNK
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
 from sim.conformance.audits import Audit
@@ -45,7 +46,7 @@ def figures(about: Deployment, labels: Labels, metric: str, models: int, epsilon
     delta, exposed, most = about.batch_delta, len(sizes) * min(sizes), about.reveal_max
     if MECHANISM_LAWS[about.mechanism].noise_on == "any":
         found = choice.best(metric, sum(sizes), models, allowance_of(about, epsilon), exposed)
-        names = [found.removesuffix(choice.SHRUNK)]
+        names = [found.removesuffix(SHRUNK)]
         if choice.is_purely_noisy(names[0]):
             names += [choice.LOW_RANK, *([choice.CELLS] if models >= choice.CELLS_FROM else [])]
     told = {"person_risk_most": risk.limit(epsilon, delta)}
@@ -97,7 +98,7 @@ class Worth(Words):
         """Ask, and compare."""
         about, labels = world.about(self.deployment), world.people(self.deployment).labels
         for metric, models, epsilon in self.asks:
-            asked = {"metric": number_of(metric), "models": models, "epsilon": epsilon}
+            asked: dict[str, Any] = {"metric": number_of(metric), "models": models, "epsilon": epsilon}
             request = GetExpectedErrorRequest(deal_id=about.deal, **asked).SerializeToString()
             seen = world.call(_EXPECTED, [request], deployment=self.deployment)
             if seen.status is grpc.StatusCode.UNIMPLEMENTED:
@@ -116,7 +117,7 @@ def _require_widths(told: Any, answer: Any, law: MechanismLaw, what: str) -> Non
     """Demand widths that go with each other, with the error, and with those of an answer."""
     wrong = math.isnan(told.error) != law.is_choice or not 0 <= told.midpoint_error <= 1
     for width, ends in ((told.half_width, ("low", "high")), (told.likely_half_width, ("likely_low", "likely_high"))):
-        low, high = (arrays.from_message(getattr(answer, end)) for end in ends)
+        low, high = (arrays.from_message(getattr(answer, end)).astype(np.float64) for end in ends)
         real = float(np.median(high - low)) / 2
         wrong |= math.isnan(width) != math.isnan(real) and law.noise_on != "any"
         if min(width, real) > _SMALL:
