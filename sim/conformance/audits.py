@@ -106,7 +106,7 @@ class Audit(Predicted):
         for low, high in ends:
             told.require_ends_written_down(low, high, about, metric)
         if people is None:
-            if self.expect.close or self.expect.noise or self.expect.interval:
+            if self.expect.close or self.expect.noise:
                 raise NotRun("needs the table of the test set")
             return Result(seen)
         above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
@@ -123,15 +123,13 @@ class Audit(Predicted):
         noise: NDArray[np.float64] = gaps - exact
         promised = promise_of(about, people, metric, models, header.epsilon)
         if promised is None:
-            if self.expect.close or self.expect.noise or self.expect.interval:
+            if self.expect.close or self.expect.noise:
                 raise NotRun("needs a mechanism whose law the tester knows")
             return Result(seen, noise, exact)
         if self.expect.close:
             law.require_close(noise, promised.law)
         if self.expect.noise:
             law.require_noise(2 * cdf(noise, promised.law) - 1)
-        if self.expect.interval:
-            law.require_interval(low, high, exact)
         if self.candidates is not None:
             law.require_drawn(arrays.from_message(answer.draws).astype(np.float64), exact, promised.law)
         # Not seeded: what is tested must not be able to tell it in advance.

@@ -134,13 +134,6 @@ def require_drawn(draws: Array, exact: Array, law: Known) -> None:
         raise Violation("draws do not lie as far from the exact gaps, and from each other, as the noise has it")
 
 
-def require_interval(low: Array, high: Array, exact: Array) -> None:
-    """Demand that intervals hold the exact gaps often enough; where they lie is looked at in every answer."""
-    held, size = float(np.mean((low <= exact + 1e-12) & (exact <= high + 1e-12))), len(low)
-    if not np.isnan(low).all() and held < 0.95 and size * bounds.divergence(held, 0.95) > math.log(1 / _P):
-        raise Violation(f"{held:.1%} of {size} intervals hold the exact gap, not 95%")
-
-
 def _difference(values: Array, inside: NDArray[np.bool_], groups: NDArray[np.uint8]) -> Array:
     one, zero = inside & (groups == 1), inside & (groups == 0)
     difference: Array = values[:, one].sum(axis=1) / one.sum() - values[:, zero].sum(axis=1) / zero.sum()

@@ -28,8 +28,13 @@ from sim.conformance.world import NotRun, World
 
 _EXPECTED = "/fairwall.compliance.v1.AuditService/GetExpectedError"
 
-_NEAR, _FARTHER, _SMALL = 1e-3, 16.0, 0.01
-"""By how much of itself a figure may be off; of what order another one is, if neither is small."""
+_NEAR, _FARTHER, _SMALL, _UNCUT = 1e-3, 16.0, 0.01, 0.3
+"""By how much of itself a figure may be off; how far errors and widths are apart at most, if neither is small or cut."""
+
+_REACH, _WORLDS = 1.2, 3.0
+"""The same of widths that are the noise's reach, and of those that depend on who the people are: of others, here."""
+
+_SECONDS = 120.0
 
 _TOLD = ("revealed", "person_risk", "person_risk_most")
 
@@ -100,7 +105,7 @@ class Worth(Words):
         for metric, models, epsilon in self.asks:
             asked: dict[str, Any] = {"metric": number_of(metric), "models": models, "epsilon": epsilon}
             request = GetExpectedErrorRequest(deal_id=about.deal, **asked).SerializeToString()
-            seen = world.call(_EXPECTED, [request], deployment=self.deployment)
+            seen = world.call(_EXPECTED, [request], deployment=self.deployment, seconds=_SECONDS)
             if seen.status is grpc.StatusCode.UNIMPLEMENTED:
                 raise NotRun("needs a server that says what answers will be worth")
             Expect().check_end(seen)
@@ -121,6 +126,8 @@ def _require_widths(told: Any, answer: Any, law: MechanismLaw, what: str) -> Non
         real = float(np.median(high - low)) / 2
         wrong |= math.isnan(width) != math.isnan(real) and law.noise_on != "any"
         if min(width, real) > _SMALL:
-            wrong |= max(told.error / width, width / told.error, real / width, width / real) > _FARTHER
+            is_reach = law.interval is not None and law.interval.is_added and width < _UNCUT
+            wrong |= max(told.error / width, width / told.error) > _FARTHER
+            wrong |= max(real / width, width / real) > (_REACH if is_reach else _WORLDS)
     if wrong:
         raise Violation(f"{what}: errors and widths do not go together, or not with an answer's: {told}")
