@@ -184,7 +184,7 @@ class NoisyAttributes(Words):
 
     def run(self, world: World) -> None:
         """Ask, and look at who was turned over."""
-        truth, size = world.people().protected, world.about().people
+        truth, size, least = world.people().protected, world.about().people, world.about().minimum_group
         probability = turning_probability(self.epsilon)
         batches = []
         for caller in self.callers:
@@ -194,7 +194,9 @@ class NoisyAttributes(Words):
             answers = _gaps(first)
             noisy = (answers > 0).astype(np.uint8)
             known = np.clip((noisy.sum() - size * probability) / (1 - 2 * probability), 1, size - 1)
-            if not np.allclose(answers, np.where(noisy == 1, 1 / known, -1 / (size - known)), rtol=0, atol=1e-9):
+            # No gap is larger than that among groups as small as may be.
+            expected = np.clip(np.where(noisy == 1, 1 / known, -1 / (size - known)), -1 / least, 1 / least)
+            if not np.allclose(answers, expected, rtol=0, atol=1e-9):
                 raise Violation("answers do not follow from noisy attributes")
             again = _ask(world, np.eye(size), "again", caller=caller, epsilon=self.epsilon / 2)
             if again.messages[0].epsilon_charged != 0 or not np.array_equal(_gaps(again), answers):

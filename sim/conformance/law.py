@@ -106,7 +106,7 @@ def require_unrelated(one: Result, other: Result) -> None:
     if one.uniform is not None and other.uniform is not None:
         size = min(len(one.uniform), len(other.uniform))
         if bounds.is_unlikely_product(2 * one.uniform[:size] - 1, 2 * other.uniform[:size] - 1, _P):
-            raise Violation("two requests were answered with noise that goes together")
+            raise Violation("two requests were answered with the same noise, or with noise that goes together")
     if one.discrete:
         return
     assert one.noise is not None, "the tester knows the table"

@@ -29,7 +29,7 @@ from sim.conformance.world import NotRun, World
 _EXPECTED = "/fairwall.compliance.v1.AuditService/GetExpectedError"
 
 _NEAR, _FARTHER, _SMALL, _UNCUT = 1e-3, 16.0, 0.01, 0.3
-"""By how much of itself a figure may be off; how far errors and widths are apart at most, if neither is small or cut."""
+"""By how much of itself a figure may be off; how far errors and widths are apart, if neither is small or cut."""
 
 _REACH, _WORLDS = 1.2, 3.0
 """The same of widths that are the noise's reach, and of those that depend on who the people are: of others, here."""
