@@ -76,7 +76,9 @@ class Bounded:
         delta: float,
         question: Question | None = None,
     ) -> Mechanism:
-        """Return what the mechanism chooses, or the mechanism."""
+        """Return what the mechanism chooses, or the mechanism; itself where it truncates, with noise of its own."""
+        if self.bounding == "truncate":
+            return self
         return chosen(self.mechanism, metric, people, queries, epsilon, delta, question)
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from google.protobuf.message import Message
@@ -16,7 +16,7 @@ from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, law, told
 from sim.conformance.calls import Seen, Violation
-from sim.conformance.promise import cdf, promise_of
+from sim.conformance.promise import answered_by, cdf, promise_of
 from sim.conformance.purchases import Asked, Predicted
 from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import Words
@@ -25,9 +25,6 @@ from sim.conformance.world import NotRun, Result, World
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 
 _DRAWS_MIN, _INSIDE, _ROUNDED = 100, 0.5, 1e-4
-
-Ends: TypeAlias = tuple[NDArray[np.float64], ...]
-"""The low and the high ends of intervals."""
 
 
 class Searched(Words):
@@ -74,7 +71,7 @@ class Gaps(Predicted):
 
     def require_no_law(self, noise: NDArray[np.float64]) -> None:  # noqa: ARG002
         """Look at noise whose law is not known to the tester."""
-        if self.expect.close or self.expect.noise or self.expect.interval:
+        if self.expect.close or self.expect.noise:
             raise NotRun("needs a mechanism whose law the tester knows")
 
     def _metric(self, world: World) -> Any:
@@ -98,7 +95,7 @@ class Gaps(Predicted):
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
         models = len(asked.predictions)
         gaps = _numbers(answer, "gaps", models)
-        ends = [tuple(_numbers(answer, field, models) for field in pair) for pair in told.INTERVALS]
+        ends = [(_numbers(answer, low, models), _numbers(answer, high, models)) for low, high in told.INTERVALS]
         self._check_probability(answer, models)
         metric, about = name_of(header.metric), self.about(world)
         self.check_rows(answer)
@@ -111,11 +108,15 @@ class Gaps(Predicted):
         for low, high in ends:
             told.require_ends_written_down(low, high, about, metric)
         if people is None:
-            if self.expect.close or self.expect.noise or self.expect.interval:
+            if self.expect.close or self.expect.noise:
                 raise NotRun("needs the table of the test set")
             return Result(seen)
         above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
         predictions = self.in_the_order_of_the_deal(world, asked)
+        if answer.epsilon_charged:
+            searched = self.candidates is not None
+            by = answered_by(about, people, metric, predictions, header.epsilon, searched=searched)
+            told.require_possible(gaps, ends, about, people, metric, predictions, by)
         for low, high in ends:
             answers = told.Answers(gaps, low, high, above)
             told.require_recomputed(answers, about, people, metric, predictions, header.epsilon, self.threshold)
@@ -130,12 +131,14 @@ class Gaps(Predicted):
             law.require_close(noise, promised.law)
         if self.expect.noise:
             law.require_noise(2 * cdf(noise, promised.law) - 1)
-        if self.expect.interval:
-            law.require_interval(low, high, gaps, exact, metric, promised.law)
+        if self.candidates is not None:
+            law.require_drawn(arrays.from_message(answer.draws).astype(np.float64), exact, promised.law)
         # Not seeded: what is tested must not be able to tell it in advance.
         return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
 
-    def _check_draws(self, answer: Any, predictions: NDArray[Any], likely: Ends, metric: str, mechanism: str) -> None:
+    def _check_draws(
+        self, answer: Any, predictions: NDArray[Any], likely: told.Ends, metric: str, mechanism: str
+    ) -> None:
         """Demand draws of all gaps where there are candidates: as many of each, and where gaps can be.
 
         They are drawn together: models that predict the same have the same gap in each. Of a posterior's answers most

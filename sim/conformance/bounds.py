@@ -67,8 +67,16 @@ def is_unlikely_sum(total: float, variance: float, p: float) -> bool:
 
 
 def is_unlikely_product(one: Array, other: Array, p: float) -> bool:
-    """Say whether numbers that are uniform on [-1, 1], and independent of each other, would not have such products."""
-    return is_unlikely_sum(float(one @ other), len(one) / 9, p)
+    """Say whether numbers that are uniform on [-1, 1], and independent of each other, would not have such products.
+
+    Made normal, one of two rows points anywhere: the square of its cosine to the other has the law Beta(1/2, (n-1)/2).
+    """
+    from scipy.special import betainc, ndtri
+
+    if len(one) == 1:
+        return False
+    first, second = (ndtri(np.clip((1 + each) / 2, 1e-12, 1 - 1e-12)) for each in (one, other))
+    return bool(betainc((len(one) - 1) / 2, 0.5, 1 - (first @ second) ** 2 / (first @ first * (second @ second))) < p)
 
 
 def pairs_at_most(size: int, near: float, p: float) -> float:

@@ -67,6 +67,7 @@ class GroupTerms(Words):
             "attributes": (list(attributes.items()), list(about.groups.items())),
             "golden": ({each.name for each in told.attributes if each.golden}, set(about.probabilities)),
             "measures": (set(told.measures), {number_of(each) for each in about.measures}),
+            "least_share": (told.least_share, about.least_share),
             "epsilon": (told.epsilon, audits.epsilon),
             "epsilon_remaining": (told.epsilon_remaining, audits.epsilon_remaining),
         }
@@ -116,6 +117,8 @@ class ByGroup(Predicted):
         if counted is None:
             raise NotRun("needs the table of who is in which group")
         predictions = self.in_the_order_of_the_deal(world, asked)
+        if answer.release.least_share != world.about(self.deployment).least_share:
+            raise Violation(f"an answer has the least share {answer.release.least_share}, which is not the policy's")
         if answer.release.rows:
             uniform, exact, noise = _look_at_rows(answer.release, header, counted, predictions)
         else:

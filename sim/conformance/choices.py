@@ -6,7 +6,9 @@ by a draw between P(less) and P(not more); then it is tested as all noise is (`s
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,27 +16,29 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fairwall.laws import posterior as joint
-from fairwall.laws.cells import discrete_variance, narrowed
+from fairwall.laws.batch import AskedBatch
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.cube import coordinates, cube_scales, made_uniform
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.low_rank import best_split
-from fairwall.laws.metric import stratum
+from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.proposal import TEST_SHARE, proposed_size
+from fairwall.laws.purchases import Purchase, disadvantaged_among, merged, planned, seen_by
 from fairwall.laws.response import turning_probability
 from fairwall.laws.selection import sparse_vector, unsigned
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.values import part_values
 from fairwall.rpc import arrays
 from sim.conformance import bounds, law
-from sim.conformance.audits import Audit
+from sim.conformance.audits import Audit, Searched
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.dependence import Batch, require_nothing_depends
 from sim.conformance.promise import Array, Known, cdf
 from sim.conformance.services import on
+from sim.conformance.target import People
 from sim.conformance.unseen_law import with_totals
-from sim.conformance.vocabulary import Words
+from sim.conformance.vocabulary import Predictions, Words
 from sim.conformance.world import PLACES, World
 
 _THRESHOLD, _POSITIVES = 0.1, 3
@@ -56,10 +60,13 @@ def _ask(
     metric: str = "sp",
     by: str = "",
     epsilon: float,
+    candidates: Searched | None = None,
 ) -> Seen:
     """Ask for a batch of any predictions, which must be answered."""
     own = {"caller": caller, "deployment": deployment, "metric": metric, "by": by, "epsilon": epsilon}
-    step = on(world.service, Audit(do="audit", id=f"{name}-{world.step}", **own))
+    searched, count = candidates, Predictions(models=len(rows))
+    asked = Audit(do="audit", id=f"{name}-{world.step}", candidates=searched, predictions=count, **own)
+    step = on(world.service, asked)
     world.open_account(caller, deployment)
     asked = step.asked_about(world, np.asarray(rows, np.float64))
     seen: Seen = step.ask(world, asked)
@@ -179,7 +186,7 @@ class NoisyAttributes(Words):
 
     def run(self, world: World) -> None:
         """Ask, and look at who was turned over."""
-        truth, size = world.people().protected, world.about().people
+        truth, size, least = world.people().protected, world.about().people, world.about().minimum_group
         probability = turning_probability(self.epsilon)
         batches = []
         for caller in self.callers:
@@ -189,7 +196,9 @@ class NoisyAttributes(Words):
             answers = _gaps(first)
             noisy = (answers > 0).astype(np.uint8)
             known = np.clip((noisy.sum() - size * probability) / (1 - 2 * probability), 1, size - 1)
-            if not np.allclose(answers, np.where(noisy == 1, 1 / known, -1 / (size - known)), rtol=0, atol=1e-9):
+            # No gap is larger than that among groups as small as may be.
+            expected = np.clip(np.where(noisy == 1, 1 / known, -1 / (size - known)), -1 / least, 1 / least)
+            if not np.allclose(answers, expected, rtol=0, atol=1e-9):
                 raise Violation("answers do not follow from noisy attributes")
             again = _ask(world, np.eye(size), "again", caller=caller, epsilon=self.epsilon / 2)
             if again.messages[0].epsilon_charged != 0 or not np.array_equal(_gaps(again), answers):
@@ -384,68 +393,99 @@ class Silence(Words):
 
 
 class NoisyCells(Words):
-    """Asks accounts about one model that accepts some people with label 0, who make two cells of these.
+    """Asks accounts about one model that accepts some people of each label, who make two cells of these.
 
-    Its false positive gap by a protected column follows from how many of each cell are disadvantaged, with noise, and
-    tells both. A larger batch afterwards, of the same models, costs nothing and is answered alike.
+    Its gaps, by the first metric and, for nothing, by the others, follow from how many of each cell are disadvantaged,
+    with noise, by each protected column. All accounts ask under one id. Of so many `candidates`, which are all this
+    model, cells are bought in rounds, which part epsilon.
     """
 
     do: Literal["noisy_cells"]
     callers: tuple[str, ...]
-    by: str = ""
+    by: tuple[str, ...] = ("",)
+    metrics: tuple[str, ...] = ("fpr",)
     epsilon: float
-    reach: int = 25
+    candidates: int = 0
 
     def run(self, world: World) -> None:
-        """Ask, and look at the noise in each cell."""
-        people = world.people(by=self.by)
-        inside = np.flatnonzero(people.labels == 0)
-        rows = np.full((1, world.about().people), 0.5)
-        own, other = (inside[people.protected[inside] == group] for group in (0, 1))
-        # Unlike groups: where both cells have the same share, many noisy counts say that there is no gap.
-        rows[0, inside] = np.isin(inside, [*own[: 2 * len(own) // 3], *other[: len(other) // 8]])
-        cells = rows[0, inside].astype(np.intp)
-        exact = np.bincount(cells[people.protected[inside] == 0], minlength=2)
-        offsets = np.arange(-self.reach, self.reach + 1)
-        pairs = [(exact[0] + one, exact[1] + two) for one in offsets for two in offsets]
-        told = np.array([self._gap(rows[0, inside], cells, np.array(pair, np.float64)) for pair in pairs])
-        rate, batches, silent = math.exp(-self.epsilon), [], 0
+        """Ask, and look at the noise in the cells."""
+        batches, parts = [], self._parts()
+        rows = {by: self._model(world.people(by=by)) for by in self.by}
+        drawn = {by: self._drawn(world, rows[by], by, parts) for by in self.by}
         for caller in self.callers:
-            asked: dict[str, Any] = {"caller": caller, "metric": "fpr", "by": self.by}
-            first = _ask(world, rows, "cells", epsilon=self.epsilon, **asked)
-            if first.messages[0].epsilon_charged != self.epsilon:
-                raise Violation("an account's first batch was not charged")
-            again = _ask(world, np.tile(rows, (3, 1)), "again", epsilon=self.epsilon / 2, **asked)
-            if again.messages[0].epsilon_charged != 0:
-                raise Violation("an account was not answered from the cells that it has bought")
-            (answer,) = _gaps(first)
-            near = np.flatnonzero(np.abs(told - answer) < 1e-6)
-            if not near.size:
-                raise Violation(f"an answer of {answer:.4g} does not follow from any noisy counts of two cells")
-            # Some pairs are told alike: answers are moved to what is possible. Any of them is as good as it is likely.
-            ways = np.array([pairs[place] for place in near]) - exact
-            likely = rate ** np.abs(ways).sum(axis=1)
-            noise = ways[np.random.default_rng().choice(len(ways), p=likely / likely.sum())]
-            silent += int((noise == 0).sum())
-            low, high = (np.array([_geometric(int(x) - less, rate) for x in noise]) for less in (1, 0))
-            answers = np.array([answer, answer])
-            batches.append(Batch({"caller": caller}, 2 * _drawn_between(low, high) - 1, np.zeros(2), answers))
-        _require_rate(silent, 2 * len(self.callers), (1 - rate) / (1 + rate), "a cell had no noise")
+            for by in self.by:
+                told = []
+                for number, metric in enumerate(self.metrics):
+                    asked = self._asked(rows[by], number)
+                    epsilon = self.epsilon if number == 0 else min(parts) / 2
+                    searched = Searched() if self.candidates and number == 0 else None
+                    own: dict[str, Any] = {"caller": caller, "by": by, "candidates": searched, "epsilon": epsilon}
+                    seen = _ask(world, asked, f"cells-{by}-{metric}", metric=metric, **own)
+                    if seen.messages[0].epsilon_charged != (0 if number else self.epsilon):
+                        raise Violation("the first batch by a column is charged, and no later one of the same cells")
+                    told.append(_gaps(seen)[0])
+                batches.append(self._batch(caller, by, np.array(told), drawn[by]))
         require_nothing_depends(batches)
+        of = {by: np.concatenate([each.centred for each in batches if each.asked["by"] == by]) for by in self.by}
+        for one, other in itertools.combinations(self.by, 2):
+            if bounds.is_unlikely_product(of[one], of[other], _P):
+                raise Violation(f"noise by {one} goes with that by {other}")
 
-    def _gap(self, values: Array, cells: NDArray[np.intp], noisy: Array) -> float:
-        """Return the answer that noisy counts give, see `fairwall.laws.posterior`."""
-        n, sizes = len(values), np.bincount(cells).astype(np.float64)
-        centred = values - values.mean()
-        cross: Array = np.bincount(cells, centred).astype(np.float64)[np.newaxis]
-        share = float(np.clip(noisy.sum() / n, 0.0, 1.0))
-        told, variances = narrowed(noisy, sizes, np.full(2, discrete_variance(1 / self.epsilon)), share)
-        size = float(np.clip(told.sum(), 1, n - 1))
-        seen = joint.Seen(told, sizes, np.diag(sizes), cross, variances)
-        u = float(joint.posterior(np.array([[centred @ centred]]), seen, size / n, n).near().mean[0])
-        total = float(values.sum())
-        sum0 = float(np.clip(size * values.mean() + u, max(0.0, total - (n - size)), min(total, size)))
-        return (total - sum0) / (n - size) - sum0 / size
+    def _parts(self) -> list[float]:
+        """Return the epsilon of each round: of a search of many there are three, one for eight and one for two left."""
+        rounds = 1 + sum(left < self.candidates for left in (8, 2))
+        return [self.epsilon if rounds == 1 else math.nextafter(self.epsilon / rounds, 0.0)] * rounds
+
+    def _asked(self, row: Array, number: int) -> Array:
+        return np.tile(row, (3 if number else max(self.candidates, 1), 1))
+
+    def _model(self, people: People) -> Array:
+        """Make a model of unlike shares of both groups: where they are alike, many counts say that there is no gap."""
+        rows = np.full((1, len(people.labels)), 0.5)
+        for label in (0, 1):
+            inside = np.flatnonzero(people.labels == label)
+            own, other = (inside[people.protected[inside] == group] for group in (0, 1))
+            rows[0, inside] = np.isin(inside, [*own[: 2 * len(own) // 3], *other[: len(other) // 8]])
+        return rows
+
+    def _drawn(self, world: World, rows: Array, by: str, parts: list[float]) -> Array:
+        """Draw the answers of a sound server, (draws, metrics): they follow from noisy counts of public cells."""
+        about, people, rng = world.about(), world.people(by=by), np.random.default_rng()
+        asked = [
+            AskedBatch(metric, self._asked(rows, number), people.labels, about.metrics)
+            for number, metric in enumerate(self.metrics)
+        ]
+        plans = [planned(asked[0], part, besides=not self.candidates) for part in parts]
+        exact = [np.bincount(plan.cell_of[people.protected == 0], minlength=len(plan.counts)) for plan in plans]
+        found = np.empty((_ANSWERS, len(self.metrics)))
+        for row in found:
+            bought = []
+            for plan, known, part in zip(plans, exact, parts, strict=True):
+                up, down = rng.geometric(-math.expm1(-part), (2, len(known)))
+                bought.append(replace(plan, counts=(known + up - down).astype(np.float64)).narrowed())
+            row[:] = [_answer_of_cells(batch, bought, about.minimum_group) for batch in asked]
+        return found
+
+    def _batch(self, caller: str, by: str, told: Array, drawn: Array) -> Batch:
+        """Return where answers stand among those that a sound server may give."""
+        below, alike = (each.sum(axis=0) for each in (drawn < told - _ALIKE, np.abs(drawn - told) <= _ALIKE))
+        ranks = (below + np.random.default_rng().random(len(told)) * (alike + 1)) / (len(drawn) + 1)
+        return Batch({"caller": caller, "by": by}, 2 * ranks - 1, np.zeros(len(told)), told)
+
+
+_ANSWERS, _ALIKE = 1_000, 1e-7
+
+
+def _answer_of_cells(batch: AskedBatch, bought: list[Purchase], least: int) -> float:
+    """Return the answer about the first model of a metric of one stratum: see `fairwall.laws.posterior`."""
+    (stratum,) = batch.strata
+    n, seen = stratum.people, seen_by(merged(bought), stratum)
+    size = float(np.clip(disadvantaged_among(bought, stratum.members)[0], least, n - least))
+    u = float(joint.posterior(stratum.gram, seen, size / n, n).near().mean[0])
+    total = float(stratum.totals[0])
+    sum0 = float(np.clip(size * stratum.means[0] + u, max(0.0, total - (n - size)), min(total, size)))
+    gap = (total - sum0) / (n - size) - sum0 / size
+    return abs(gap) if find_metric(batch.metric).absolute else gap
 
 
 class Follows(Words):

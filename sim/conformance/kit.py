@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
+from fairwall.laws.exposure import REVEAL_MAX
 from fairwall.laws.metric import find_metric
 from fairwall.rpc.identity import server_name_of, uri_of
 from sim.conformance import certificates
@@ -302,6 +303,8 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
         "deal": NAME,
         "people": _people_of(deployment),
         **{name: policy["audit"][name] for name in ("metrics", "mechanism", "queries_max", "epsilon_max")},
+        "epsilon_min": policy["audit"]["epsilon_min"],
+        "reveal_max": policy["audit"].get("reveal_max", REVEAL_MAX),
         "budget": policy["budget"]["epsilon"],
         "unit": 1 / 8,
         "shares": {name: share["epsilon"] for name, share in policy["developers"].items()},
@@ -323,6 +326,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
         "groups": policy["data"]["groups"]
         | {name: list(its["columns"]) for name, its in policy["data"].get("probabilities", {}).items()},
         "probabilities": policy["data"].get("probabilities", {}),
+        "least_share": policy["data"]["least_share"],
         "measures": ["selection_rate", "mean_score", "scoring_rate", "false_positive_rate"]
         if deployment == "guarded"
         else list(MEASURES),

@@ -15,18 +15,20 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Laplace
+from fairwall.laws.noise import Cauchy
 from sim.conformance import bounds
 from sim.conformance.calls import Violation
-from sim.conformance.promise import Array, Known, quantile
+from sim.conformance.promise import Array, Known, cdf, quantile
 from sim.conformance.target import People
 from sim.conformance.world import Result
 
 FALSE_ALARM = 1e-9
 """With what probability one case accuses a sound server, at most: it has several looks at each of its batches, and a
 suite has some hundred cases."""
+
+_LITTLE, _SPREAD = 0.01, 2.0
+"""Beside noise of this scale a prior says nothing: draws are as far apart as the noise has it, but for this factor."""
 
 _LOOKS = 100
 _P = FALSE_ALARM / _LOOKS
@@ -99,12 +101,13 @@ def require_noise_everywhere(centred: Array) -> None:
 def require_unrelated(one: Result, other: Result) -> None:
     """Demand that two requests did not share their noise, of whatever sign and in whatever order.
 
-    Where noise is whole numbers, some of which are alike by chance, in the same order.
+    Nor a part of it, in the same order; alone where noise is whole numbers, some of which are alike by chance.
     """
-    if one.discrete and one.uniform is not None and other.uniform is not None:
+    if one.uniform is not None and other.uniform is not None:
         size = min(len(one.uniform), len(other.uniform))
         if bounds.is_unlikely_product(2 * one.uniform[:size] - 1, 2 * other.uniform[:size] - 1, _P):
-            raise Violation("two requests were answered with the same noise")
+            raise Violation("two requests were answered with the same noise, or with noise that goes together")
+    if one.discrete:
         return
     assert one.noise is not None, "the tester knows the table"
     assert other.noise is not None, "the tester knows the table"
@@ -120,30 +123,15 @@ def _require_unlike(one: Array, other: Array) -> None:
         raise Violation("two requests were answered with the same noise")
 
 
-def require_interval(low: Array, high: Array, gaps: Array, exact: Array, metric: str, law: Known) -> None:
-    """Demand that intervals hold the exact gaps often enough, and say no more about them than the answers do."""
-    if np.isnan(low).all() and np.isnan(high).all():
+def require_drawn(draws: Array, exact: Array, law: Known) -> None:
+    """Demand draws of gaps, (draws, models), as far from the exact ones as noise is, where that hides a prior."""
+    models, mean = draws.shape[1], float(np.mean(bounds.sizes(2 * cdf(draws.mean(axis=0) - exact, law) - 1)))
+    if np.isnan(draws).any() or isinstance(law, Cauchy) or law.scale > _LITTLE:
         return
-    least, most = metric_range(metric)
-    if not ((low <= high) & (low >= least) & (high <= most)).all():
-        raise Violation("an interval is upside down, or leaves the metric's range")
-    size = len(low)
-    held = float(np.mean((low <= exact + 1e-12) & (exact <= high + 1e-12)))
-    if held < 0.95 and size * bounds.divergence(held, 0.95) > math.log(1 / _P):
-        raise Violation(f"{held:.1%} of {size} intervals hold the exact gap, not 95%")
-    whole = (low > least) & (high < most)
-    centred = whole & (np.abs((low + high) / 2 - gaps) <= 1e-9 * (1 + np.abs(gaps)))
-    if isinstance(law, Laplace) and centred.any():
-        reach = float(((high - low)[centred] / 2).min())
-        if reach < law.scale * math.log(20) * (1 - 1e-9):
-            raise Violation(
-                f"an interval reaches {reach:.6g} from the answer; 95% needs {law.scale * math.log(20):.6g}"
-            )
-    middles = ((low + high) / 2)[whole]
-    shared = len(np.unique(middles)) < len(middles) / 2
-    nearer = np.abs(middles - exact[whole]).sum() < np.abs(gaps - exact)[whole].sum() / 2
-    if len(middles) >= 100 and (shared or nearer):
-        raise Violation("intervals do not lie around their answers: they tell what the noise was to hide")
+    # Models that are alike are known better than each by itself.
+    spread = draws.std(axis=0) / math.sqrt(law.variance()) * np.array([[1.0], [math.sqrt(models)]])
+    if (mean < 1 and bounds.chernoff(mean, models) < _P) or spread[0].max() > _SPREAD or spread[1].min() < 1 / _SPREAD:
+        raise Violation("draws do not lie as far from the exact gaps, and from each other, as the noise has it")
 
 
 def _difference(values: Array, inside: NDArray[np.bool_], groups: NDArray[np.uint8]) -> Array:

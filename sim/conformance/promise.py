@@ -16,13 +16,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.batch import AskedBatch
 from fairwall.laws.bounding import metric_range, truncated_scale
+from fairwall.laws.choice import CELLS, Allowance, best_for, is_searched
+from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 from fairwall.laws.precision import Precision, spacing
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.shares import Shares
+from fairwall.laws.standings import SHRUNK
 from sim.conformance.target import Deployment, People
 
 Array = NDArray[np.float64]
@@ -80,6 +84,27 @@ def quantile(law: Known, missed: float) -> float:
 
         return -law.scale * float(ndtri(missed / 2))
     return -law.scale * math.log(missed)
+
+
+def shares_of(about: Deployment) -> Shares:
+    """Return how large groups may be, by a policy that says nothing else of their shares."""
+    return Shares(minimum_group=about.minimum_group, by_policy=True)
+
+
+def allowance_of(about: Deployment, epsilon: float) -> Allowance:
+    """Return what one batch may spend, and reveal."""
+    return Allowance(epsilon, about.batch_delta, Limit(about.reveal_max, shares_of(about)))
+
+
+def answered_by(
+    about: Deployment, people: People, metric: str, predictions: Array, epsilon: float, *, searched: bool
+) -> str:
+    """Name what answers a batch that is charged: where a mechanism is chosen, public numbers alone choose it."""
+    told = MECHANISM_LAWS.get(about.mechanism)
+    if told is None or told.noise_on != "any":
+        return about.mechanism
+    batch, allowed = AskedBatch(metric, predictions, people.labels, about.metrics), allowance_of(about, epsilon)
+    return CELLS if searched and is_searched(batch, allowed) else best_for(batch, allowed).removesuffix(SHRUNK)
 
 
 def promise_of(about: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Promise | None:

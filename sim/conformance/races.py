@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from sim.conformance import law
 from sim.conformance.audits import Audit
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.dependence import Batch, require_nothing_depends
 from sim.conformance.purchases import Purchase, repeated, together
 from sim.conformance.services import on
 from sim.conformance.vocabulary import Expect, Number, Predictions, Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import NotRun, Result, World
 
 
 class Race(Words):
@@ -72,11 +73,13 @@ class Race(Words):
 class Twins(Words):
     """Starts deployments that have never answered anybody, at the same time, and asks them the same at the same time.
 
-    They differ in their people at most. Two callers make so many `calls` each, to each deployment, so many `times`.
+    They differ in their people at most. Two callers make so many `calls` each, to each deployment and by each protected
+    column, so many `times`. Of calls that ask the same no two have noise that goes with the other's.
     """
 
     do: Literal["twins"]
-    deployments: tuple[str, ...] = Field(min_length=2)
+    deployments: tuple[str, ...] = Field(min_length=1)
+    by: tuple[str, ...] = ("",)
     calls: int = Field(default=4, ge=1, le=8)
     times: int = Field(default=2, ge=1)
     models: int = 20
@@ -104,7 +107,8 @@ class Twins(Words):
                     caller=caller,
                     deployment=deployment,
                     # The same id for each of the deployments, and for each of the callers.
-                    id=f"twin-{world.step}-{time}-{number}",
+                    id=f"twin-{world.step}-{time}-{number}-{by}",
+                    by=by,
                     epsilon=1,
                     predictions=Predictions(models=self.models),
                 ),
@@ -112,15 +116,19 @@ class Twins(Words):
             for number in range(self.calls)
             for caller in ("developer", "other")
             for deployment in self.deployments
+            for by in self.by
         ]
         for step in steps:
             world.open_account(step.caller, step.deployment, step.ACCOUNT)
-        batches = []
+        batches, alike = [], dict[str, list[Result]]()
         for step, each, seen in sorted(together(world, steps), key=_left):
             step.expect.check_end(seen)
             result = step.check_answer(world, each, seen)
             if result.uniform is None or result.exact is None or result.noise is None:
                 raise NotRun("needs the table of the test set, and a mechanism whose law the tester knows")
+            for other in alike.setdefault(step.id.rpartition("-")[0], []):
+                law.require_unrelated(result, other)
+            alike[step.id.rpartition("-")[0]].append(result)
             asked_for = {"caller": step.caller, "deployment": step.deployment, "time": time}
             answers = result.exact if result.discrete else result.noise + result.exact
             batches.append(Batch(asked_for, 2 * result.uniform - 1, result.exact, answers))

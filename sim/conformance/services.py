@@ -157,4 +157,4 @@ def _released(step: Audit) -> Release | None:
 
 
 def _plain(expect: Expect) -> Expect:
-    return expect.model_copy(update={"interval": False, "probability": None})
+    return expect.model_copy(update={"probability": None})

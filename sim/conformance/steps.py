@@ -53,6 +53,7 @@ from sim.conformance.unseen import AuditSealed, AuditTable
 from sim.conformance.unseen_law import Widths
 from sim.conformance.vocabulary import Asks, Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import NotRun, World
+from sim.conformance.worth import Worth
 
 PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
@@ -366,6 +367,7 @@ Step = Annotated[
     | Repeated
     | Alike
     | Survey
+    | Worth
     | Altered
     | Race
     | Twins

@@ -71,14 +71,15 @@ class Deployment(_Section):
     to the checks of it.
 
     What a policy of compliance says: `people` are in the test set, and `table` has it, where the tester knows it.
+    A batch spends from `epsilon_min` to `epsilon_max`, and a mechanism that looks at it reveals `reveal_max` at most.
     `unit` is the smallest charge that can be told apart in what is left. `precision`, `bounding` and `rule` say how
     answers are written down and bounded, and how losses add up. Each batch costs `batch_delta`; `delta` is the
     budget's, and every share's. Each group has at least `minimum_group` people in what a metric looks at: noise counts
     on it. Gaps are by the protected columns `by`, each with the values of its advantaged group, the first where a
     request names none; where it is empty, by the column ``advantaged``, where that is 1. `groups` has the columns that
-    people are counted by, and every value of each, `measures` what may be asked of them, and `probabilities` how those
-    are known that nobody holds; `ids` is the column of ids, where rows have some, and `public` has further columns that
-    both sides know.
+    people are counted by, and every value of each, `measures` what may be asked of them, `least_share` what share of
+    the people a group needs to be compared, and `probabilities` how those are known that nobody holds; `ids` is the
+    column of ids, where rows have some, and `public` has further columns that both sides know.
 
     Number k, from 0, of the developer's models scores 1 / (1 + exp(-(k + 1) x.w)), where w are `weights`. The first one
     is released. A `request` is under way, about so many `models`.
@@ -94,6 +95,8 @@ class Deployment(_Section):
     mechanism: str = ""
     queries_max: int = 0
     epsilon_max: float = 0.0
+    epsilon_min: float = 0.0
+    reveal_max: float = 1.0
     budget: float = 0.0
     unit: float = Field(default=1.0, gt=0)
     precision: Precision = "float64"
@@ -108,6 +111,7 @@ class Deployment(_Section):
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     probabilities: Mapping[str, Probabilities] = Field(default_factory=dict)
     measures: tuple[str, ...] = ()
+    least_share: float = 0.0
     ids: str = ""
     public: tuple[str, ...] = ()
     of: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -38,9 +38,6 @@ _GRID_ALLOWANCE = 2.0**-18
 _PROBABILITY_ERROR = 5e-4
 """By how much two ways to integrate may differ, and two laws that differ by that allowance."""
 
-_SHARE = 0.05
-"""The least share of a group that a cautious sampling error is told for."""
-
 _SHARES = (0.125, 0.275, 0.425)
 """What shares of a group a sampling error is told for, each as likely."""
 
@@ -53,8 +50,17 @@ _FLOAT32_AND_A_HALF = 27
 _FINEST = 2.0**-36
 """Of the noise's scale, how fine a grid answers may lie on: float64 noise would lie on none."""
 
+_POINT = 1e-9
+"""No interval that noise has made is as narrow."""
+
+_ALIKE, _FARTHER = 1e-3, 16.0
+"""How near widths of two laws do not come; how many times as wide a believed interval may be as all that can be."""
+
 INTERVALS = (("low", "high"), ("likely_low", "likely_high"))
 """The ends of the guaranteed intervals, and of the likely ones: where noise has a known law these are the same."""
+
+Ends: TypeAlias = tuple[Array, Array]
+"""The low and the high ends of intervals."""
 
 Joint: TypeAlias = Callable[[Array, float, float], Array]
 """From gaps of the test set to how likely they come with gaps of the population between two numbers."""
@@ -125,10 +131,7 @@ def require_recomputed(
     epsilon: float,
     threshold: float | None,
 ) -> None:
-    """Demand that intervals and probabilities are those that follow from what was released.
-
-    P(gap > threshold) may be the calibrated one of docs/mechanisms.md, or the cautious one of servers before it.
-    """
+    """Demand that intervals and probabilities are those that follow from what was released."""
     public = MECHANISM_LAWS.get(about.mechanism)
     has_none = public is not None and public.interval is None and public.noise_on != "any"
     if has_none or about.bounding == "truncate":
@@ -156,12 +159,52 @@ def require_recomputed(
         assert threshold is not None
         ((members, values),) = part_values(metric, predictions, people.labels)
         scaled = type(law)(law.scale * reach / quantile(law, _LEVEL_MISSED))
-        worst = min(
-            float(np.max(np.abs(told.above - tell(told.gaps, scaled, values[:, members], threshold, found.absolute))))
-            for tell in (probabilities, cautious_probabilities)
-        )
+        expected = probabilities(told.gaps, scaled, values[:, members], threshold, found.absolute)
+        worst = float(np.max(np.abs(told.above - expected)))
         if not worst <= _PROBABILITY_ERROR:
             raise Violation(f"P(gap > threshold) is {worst:.2g} away from what follows from the answer")
+
+
+def require_possible(
+    gaps: Array, ends: Sequence[Ends], about: Deployment, people: People, metric: str, predictions: Array, by: str
+) -> None:
+    """Demand that intervals are told where they may be, hold their answers, and hold no gap that nobody can have.
+
+    The guaranteed ones first, then the likely ones; answered `by` a mechanism.
+    """
+    law, ((low, high), (likely_low, likely_high)) = MECHANISM_LAWS.get(by), ends
+    if law is None or about.bounding == "truncate":
+        return
+    if law.interval is None or law.interval.is_posterior:
+        if not np.isnan([low, high]).all():
+            raise Violation(f"answers of {by} have a guaranteed interval, and nothing is guaranteed of them")
+    elif np.isnan([low, high])[:, ~np.isnan(gaps)].any():
+        raise Violation(f"answers of {by} have no guaranteed interval")
+    near = np.clip(gaps, *metric_range(metric))
+    off = _POINT + 2 * spacing(np.maximum(np.abs(near), 1.0), about.precision)
+    for least, most in ends:
+        if (((near < least - off) | (near > most + off)) & (most - least > _POINT)).any():
+            raise Violation("an answer lies outside of its interval")
+    if law.noise_on != "attributes" and ((likely_low < low - off) | (likely_high > high + off)).any():
+        raise Violation("a likely interval reaches beyond the guaranteed one")
+    if law.noise_on in ("gaps", "blocks", "nothing", "choices") or not find_metric(metric).of_means:
+        return
+    inside = [
+        np.sort(values[:, members], axis=1) for members, values in part_values(metric, predictions, people.labels)
+    ]
+    # No gap is larger than predictions differ: of a sum of two, than both do.
+    farthest, likely, sure = off + sum(np.ptp(each, axis=1) for each in inside), likely_high - likely_low, high - low
+    if law.noise_on == "attributes":
+        # Chernoff's bound is another one than a normal law's reach, but where both are cut to what can be: that is at
+        # least as wide as halves of the people may be apart.
+        halves = sum(each[:, -(each.shape[1] // 2) :].mean(axis=1) - each.mean(axis=1) for each in inside)
+        far = (np.abs(sure / likely - 1) < _ALIKE) & (sure < halves) & (likely > _POINT)
+    elif law.interval is not None and law.interval.is_posterior:
+        far = likely > _FARTHER * farthest
+    else:
+        far = np.maximum(-low, high) > farthest
+    if far.any():
+        raise Violation("an interval is wider than its model's predictions have it, or guaranteed where it is likely")
 
 
 def _require_grid(gaps: Array, about: Deployment, law: Known) -> None:
@@ -232,18 +275,6 @@ def probabilities(answers: Array, law: Laplace | Gaussian, values: Array, thresh
 
         found.append(_probability(answer, law, min(sigmas), threshold, absolute, joint))
     return np.array(found)
-
-
-def cautious_probabilities(
-    answers: Array, law: Laplace | Gaussian, values: Array, threshold: float, absolute: bool
-) -> Array:
-    """Return P(the population's gap > threshold) for gaps spread evenly, and the largest sampling error there is."""
-    sigma = 0.5 / math.sqrt(values.shape[1] * _SHARE * (1 - _SHARE))
-
-    def joint(gaps: Array, low: float, high: float) -> Array:
-        return _between(gaps, sigma, low, high)
-
-    return np.array([_probability(answer, law, sigma, threshold, absolute, joint) for answer in answers.tolist()])
 
 
 def _probability(

@@ -24,7 +24,6 @@ from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import stream_of
 from sim.conformance.world import SECONDS, NotRun, World
 
-_SERVICE = "/fairwall.compliance.v1.AuditService/"
 
 _NEAR = 1e-3
 """Far above noise at an epsilon of 2^19 and a few models, and far below what one person moves a gap by."""
@@ -61,7 +60,7 @@ class AuditSealed(Unseen):
     What is no such text is sent as it is. The header announces so many bytes `more` than come.
     """
 
-    METHOD: ClassVar[str] = f"{_SERVICE}AuditSealed"
+    METHOD: ClassVar[str] = "/fairwall.compliance.v1.AuditService/AuditSealed"
     PART: ClassVar[type[Message]] = AuditSealedRequest
 
     do: Literal["audit_sealed"]
@@ -116,7 +115,7 @@ class AuditTable(Unseen):
     With `moved` the people themselves are no longer who they were: two of one label have changed groups.
     """
 
-    METHOD: ClassVar[str] = f"{_SERVICE}AuditTable"
+    METHOD: ClassVar[str] = "/fairwall.compliance.v1.AuditService/AuditTable"
 
     do: Literal["audit_table"]
     table: str = "scores"

@@ -49,8 +49,7 @@ class Expect(Words):
     It must be refused for one of the reasons `refused`, or fail with one of the statuses `fails`, without a reason;
     with `maybe` it may be answered as well. It must repeat the answer of an earlier step (`same_as`; for a refusal: all
     that a caller sees), and not the noise of one (`unlike`). With `close` answers are the exact gaps, but for noise of
-    the mechanism's law; with `noise` the noise has that law; with `interval` the intervals hold the exact gaps, and
-    tell no more than the answers. `probability` says between what P(gap > threshold) lies.
+    the mechanism's law; with `noise` the noise has that law. `probability` says between what P(gap > threshold) lies.
     """
 
     refused: tuple[Annotated[str, _known(_REASONS.__contains__, "a reason of docs/protocol.md")], ...] = ()
@@ -60,7 +59,6 @@ class Expect(Words):
     unlike: str = ""
     close: bool = False
     noise: bool = False
-    interval: bool = False
     probability: tuple[float, float] | None = None
 
     def check_end(self, seen: Seen) -> None:

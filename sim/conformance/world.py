@@ -111,6 +111,7 @@ class World:
     _left: dict[_Place, float] = field(default_factory=dict)
     _exactly: dict[_Place, Fraction] = field(default_factory=dict)
     _open: dict[_Place, dict[str, float]] = field(default_factory=dict)
+    _dearest: dict[_Place, float] = field(default_factory=dict)
     _bought: dict[tuple[str, str, str], Any] = field(default_factory=dict)
 
     def about(self, deployment: str = "") -> Deployment:
@@ -192,6 +193,7 @@ class World:
         self._left = {key: left for key, left in self._left.items() if key[1] != deployment}
         self._exactly = {key: left for key, left in self._exactly.items() if key[1] != deployment}
         self._open = {key: those for key, those in self._open.items() if key[1] != deployment}
+        self._dearest = {key: most for key, most in self._dearest.items() if key[1] != deployment}
         self.released = {key: told for key, told in self.released.items() if key[1] != deployment}
 
     def call(
@@ -221,6 +223,7 @@ class World:
             if known and terms.messages[0].epsilon == terms.messages[0].epsilon_remaining:
                 # Of an account that has spent nothing it is known to the last digit what it has.
                 self._exactly[place] = _written(terms.messages[0].epsilon)
+                self._dearest[place] = 0.0
 
     def enter(
         self,
@@ -245,6 +248,8 @@ class World:
         free = account == "audits" and told is not None and told.answers_for_nothing
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
             raise Violation(f"a batch that offered epsilon {epsilon:,g} was charged {answer.epsilon_charged:,g}")
+        if not answer.epsilon_charged and epsilon > self._dearest.get(place, epsilon):
+            raise Violation(f"a batch of epsilon {epsilon:,g} was free, and none as dear has been bought")
         self._charge(place, request_id, answer.epsilon_charged)
         self._require_left(place, answer.epsilon_remaining, "an answer says that {} is left")
         self._require_left_now(answer, place)
@@ -301,6 +306,7 @@ class World:
         self._open.get(place, {}).pop(request_id, None)
         self._left[place] = self._left.get(place, math.nan) - epsilon
         if place in self._exactly:
+            self._dearest[place] = max(self._dearest[place], epsilon)
             self._exactly[place] -= _written(epsilon)
             self._left[place] = float(self._exactly[place])
 

@@ -202,8 +202,8 @@ def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> flo
 def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]:
     """Return the error to expect of an answer from each purchase by itself; public, `Purchase.counts` is not looked at.
 
-    Of all directions in which models differ, where `predicted` looks at the first ones. What a purchase has no sum of may
-    hide as much as `fairwall.laws.residuals` has it: B of the leading direction of what its sums leave.
+    Of all directions in which models differ, where `predicted` looks at the first ones. In the leading one of what its
+    sums leave as much may hide as `fairwall.laws.residuals` has it, B.
     """
     errors = np.zeros(len(bought))
     for stratum in batch.strata:

@@ -11,6 +11,7 @@ import scipy.stats
 from compliance.answers import expectation
 from compliance.answers.expectation import expect
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
@@ -67,6 +68,17 @@ def test_laplace_noise_on_the_gap_of_a_small_table_is_not_worth_its_epsilon() ->
     )
     assert laplace.error > laplace.midpoint_error
     assert counts.error < counts.midpoint_error
+
+
+def test_truncated_answers_have_an_error_of_their_own_and_no_interval() -> None:
+    truncated, plain = (
+        expect(bounded(MECHANISMS["laplace"], bounding), "sp", STRATA, 1, 40.0, 0.0, DEFAULT_SHARES)
+        for bounding in ("truncate", "none")
+    )
+    assert math.isnan(truncated.half_width)
+    assert math.isnan(truncated.likely_half_width)
+    assert truncated.error > 0
+    assert truncated.error != plain.error
 
 
 def test_choices_are_no_values() -> None:
