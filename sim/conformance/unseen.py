@@ -24,7 +24,6 @@ from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import stream_of
 from sim.conformance.world import SECONDS, NotRun, World
 
-
 _NEAR = 1e-3
 """Far above noise at an epsilon of 2^19 and a few models, and far below what one person moves a gap by."""
 
