@@ -16,7 +16,7 @@ from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, law, told
 from sim.conformance.calls import Seen, Violation
-from sim.conformance.promise import answered_by, cdf, promise_of
+from sim.conformance.promise import Array, answered_by, cdf, promise_of
 from sim.conformance.purchases import Asked, Predicted
 from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import Words
@@ -69,6 +69,10 @@ class Gaps(Predicted):
         """Return what is known of the deployment, as it answers such a batch."""
         return world.about(self.deployment)
 
+    def told_of(self, metric: str, predictions: Array) -> Array | None:  # noqa: ARG002
+        """Return the predictions that say how far intervals may reach; None where nothing does."""
+        return predictions
+
     def require_no_law(self, noise: NDArray[np.float64]) -> None:  # noqa: ARG002
         """Look at noise whose law is not known to the tester."""
         if self.expect.close or self.expect.noise:
@@ -113,10 +117,10 @@ class Gaps(Predicted):
             return Result(seen)
         above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
         predictions = self.in_the_order_of_the_deal(world, asked)
-        if answer.epsilon_charged:
+        if answer.epsilon_charged and (may_be := self.told_of(metric, predictions)) is not None:
             searched = self.candidates is not None
-            by = answered_by(about, people, metric, predictions, header.epsilon, searched=searched)
-            told.require_possible(gaps, ends, about, people, metric, predictions, by)
+            by = answered_by(about, people, metric, may_be, header.epsilon, searched=searched)
+            told.require_possible(gaps, ends, about, people, metric, may_be, by)
         for low, high in ends:
             answers = told.Answers(gaps, low, high, above)
             told.require_recomputed(answers, about, people, metric, predictions, header.epsilon, self.threshold)
