@@ -27,8 +27,11 @@ FALSE_ALARM = 1e-9
 """With what probability one case accuses a sound server, at most: it has several looks at each of its batches, and a
 suite has some hundred cases."""
 
-_LITTLE, _SPREAD = 0.01, 2.0
-"""Beside noise of this scale a prior says nothing: draws are as far apart as the noise has it, but for this factor."""
+_LEAST, _LITTLE, _SPREAD = 1e-4, 0.01, 2.0
+"""Beside noise of these scales a prior says nothing: draws are as far apart as the noise has it, but for this factor.
+
+Beside less of it roundings do.
+"""
 
 _LOOKS = 100
 _P = FALSE_ALARM / _LOOKS
@@ -126,7 +129,7 @@ def _require_unlike(one: Array, other: Array) -> None:
 def require_drawn(draws: Array, exact: Array, law: Known) -> None:
     """Demand draws of gaps, (draws, models), as far from the exact ones as noise is, where that hides a prior."""
     models, mean = draws.shape[1], float(np.mean(bounds.sizes(2 * cdf(draws.mean(axis=0) - exact, law) - 1)))
-    if np.isnan(draws).any() or isinstance(law, Cauchy) or law.scale > _LITTLE:
+    if np.isnan(draws).any() or isinstance(law, Cauchy) or not _LEAST <= law.scale <= _LITTLE:
         return
     # Models that are alike are known better than each by itself.
     spread = draws.std(axis=0) / math.sqrt(law.variance()) * np.array([[1.0], [math.sqrt(models)]])
