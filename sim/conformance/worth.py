@@ -109,7 +109,7 @@ class Worth(Words):
             if seen.status is grpc.StatusCode.UNIMPLEMENTED:
                 raise NotRun("needs a server that says what answers will be worth")
             Expect().check_end(seen)
-            told, name = seen.messages[0], f"{metric} of {models} at epsilon {epsilon:g}"
+            told, name = seen.messages[0], f"{metric} of {models} at epsilon {epsilon:,.10g}"
             require_figures(told, figures(about, labels, metric, models, epsilon), _TOLD, name)
             predictions = Predictions(models=models, decisions=1 if find_metric(metric).binary else None)
             own: dict[str, Any] = {"metric": metric, "epsilon": epsilon, "predictions": predictions}
