@@ -69,7 +69,7 @@ class Gaps(Predicted):
         """Return what is known of the deployment, as it answers such a batch."""
         return world.about(self.deployment)
 
-    def told_of(self, metric: str, predictions: Array) -> Array | None:  # noqa: ARG002
+    def visible(self, metric: str, predictions: Array) -> Array | None:  # noqa: ARG002
         """Return the predictions that say how far intervals may reach; None where nothing does."""
         return predictions
 
@@ -117,7 +117,7 @@ class Gaps(Predicted):
             return Result(seen)
         above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
         predictions = self.in_the_order_of_the_deal(world, asked)
-        if answer.epsilon_charged and (may_be := self.told_of(metric, predictions)) is not None:
+        if answer.epsilon_charged and (may_be := self.visible(metric, predictions)) is not None:
             searched = self.candidates is not None
             by = answered_by(about, people, metric, may_be, header.epsilon, searched=searched)
             told.require_possible(gaps, ends, about, people, metric, may_be, by)

@@ -47,7 +47,7 @@ class Unseen(Gaps):
         about = world.about(self.deployment)
         return about.model_copy(update={"mechanism": "counts" if about.mechanism == "counts" else "cube"})
 
-    def told_of(self, metric: str, predictions: Array) -> Array | None:
+    def visible(self, metric: str, predictions: Array) -> Array | None:
         """Return predictions of all kinds, since nobody sees these; None where groups have no size that is known."""
         return np.indices(predictions.shape)[1] % 2.0 if find_metric(metric).of_means else None
 

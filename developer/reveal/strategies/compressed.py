@@ -1,6 +1,5 @@
 """Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2), from three kinds of rows."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import likelihood
 from developer.reveal.strategies.sizes import alone, group_sizes
 from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from fairwall.laws.exposure import one_person
 
 
 def near_base(hand: Hand) -> NDArray[np.float64]:
@@ -91,7 +91,7 @@ def _confidence(hand: Hand, evidence: Evidence, alone_guess: Reveal) -> NDArray[
     """
     assert alone_guess.reconstruction is not None
     z = np.clip(alone_guess.reconstruction / (1 / evidence.n0 + 1 / evidence.n1), 0.0, 1.0)
-    sure = 1 / (1 + math.exp(-2 * hand.terms.epsilon))
+    sure = one_person(hand.terms.epsilon)
     return np.clip(z, 1 - sure, sure) if evidence.noise is None or not hand.terms.delta else z
 
 

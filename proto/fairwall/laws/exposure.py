@@ -129,7 +129,13 @@ def one_person(epsilon: float, delta: float = 0.0) -> float:
     Nothing that a batch gives away on average is above it. Both sizes of groups are taken to be public.
     """
     twice, delta = of_a_swap(epsilon, delta)
-    return min(1.0, 1 / (1 + math.exp(-twice)) + delta / (1 + math.exp(min(twice, 700.0))))
+    return min(1.0, 1 / (1 + math.exp(-twice)) + delta / (1 + odds(epsilon)))
+
+
+def odds(epsilon: float) -> float:
+    """Return by what factor one batch of no delta changes the odds on one person's group at most, up to e^700."""
+    twice, _ = of_a_swap(epsilon, 0.0)
+    return math.exp(min(twice, 700.0))
 
 
 def of_a_swap(epsilon: float, delta: float) -> tuple[float, float]:

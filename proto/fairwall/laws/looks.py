@@ -44,6 +44,7 @@ from fairwall.laws.cells import cells_scale
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Law
 from fairwall.laws.residuals import CROWDS, PARTS
+from fairwall.laws.response import turning_probability
 
 _SPREAD_MAX = 100.0
 _BINS = 1 << 12
@@ -291,7 +292,7 @@ def look_at_response(n: int, n0: int, epsilon: float) -> Look:
     """
     smaller = max(1.0, n / _RESPONSES_MAX)
     n, n0 = round(n / smaller), max(1, round(n0 / smaller))
-    turned = 1 / (1 + math.exp(min(epsilon, 700.0)))
+    turned = turning_probability(epsilon)
 
     def others(disadvantaged: int) -> NDArray[np.float64]:
         # Of the disadvantaged those are counted who are not turned over.

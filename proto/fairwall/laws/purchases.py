@@ -211,22 +211,33 @@ def predicted_with(batch: AskedBatch, bought: Sequence[Purchase]) -> list[float]
         squares, directions = directions_of(stratum.gram)
         priors = structures(squares, stratum.rows, SHARE, n)
         for number, one in enumerate(bought):
-            # What is measured besides cells is left out: of it the prior says nothing.
-            seen = seen_by([_counts_alone(one)], stratum)
+            seen = seen_by([one], stratum)
+            # What is measured besides cells comes last, and is left out: of it the prior says nothing.
+            cells = len(seen.ones) - (0 if seen.free is None else len(seen.free.variances))
             # Of all whom these people stand for.
-            cross, ones = math.sqrt(batch.stands_for) * (directions.T @ seen.cross), batch.stands_for * seen.ones
-            told = cross / np.sqrt(SHARE * (1 - SHARE) * ones + usual(len(seen.ones)) * seen.noise)
+            cross = math.sqrt(batch.stands_for) * (directions.T @ seen.cross[:, :cells])
+            spread = SHARE * (1 - SHARE) * batch.stands_for * seen.ones[:cells]
+            told = cross / np.sqrt(spread + usual(cells) * seen.noise[:cells])
             variances = [variance / stratum.rows for variance in variances_told(squares, told, priors)]
-            of_size = usual(len(seen.ones)) * disadvantaged_among([one], members)[1]
-            hides = CORRELATION * math.sqrt(_left(one, stratum) / (stratum.rows * SHARE * (1 - SHARE) * n))
+            of_size = usual(cells) * disadvantaged_among([one], members)[1]
+            left = _left(stratum.gram, seen, cells) / stratum.rows
+            hides = CORRELATION * math.sqrt(left / (SHARE * (1 - SHARE) * n))
             errors[number] += math.hypot(predicted_error(variances, of_size, n), hides) / len(batch.strata)
     return errors.tolist()
 
 
-def _left(one: Purchase, stratum: Stratum) -> float:
-    """Return the largest square of what a purchase leaves of a stratum's values, in any direction."""
-    seen = seen_by([one], stratum)
-    left = stratum.gram - seen.cross @ np.linalg.pinv(seen.gram, hermitian=True) @ seen.cross.T
+def _left(products: NDArray[np.float64], seen: Seen, cells: int) -> float:
+    """Return the largest eigenvalue of X X' - X S' (S S')^-1 S X', what the sums of one purchase leave of X X'.
+
+    Its cells share nobody, so that the few weighted sums alone take more than a division.
+    """
+    of_cells = seen.cross[:, :cells] / seen.ones[:cells]
+    left = products - of_cells @ seen.cross[:, :cells].T
+    if seen.free is not None:
+        shared = seen.gram[:cells, cells:]
+        own = seen.gram[cells:, cells:] - (shared.T / seen.ones[:cells]) @ shared
+        besides = seen.cross[:, cells:] - of_cells @ shared
+        left -= besides @ np.linalg.pinv(own, hermitian=True) @ besides.T
     return max(float(np.linalg.eigvalsh(left)[-1]), 0.0)
 
 
@@ -352,10 +363,6 @@ def _shared(one: Purchase, other: Purchase) -> NDArray[np.float64]:
     shape = len(one.counts), len(other.counts)
     pairs = np.bincount(one.cell_of * shape[1] + other.cell_of, minlength=shape[0] * shape[1])
     return pairs.astype(np.float64).reshape(shape)
-
-
-def _counts_alone(one: Purchase) -> Purchase:
-    return replace(one, weights=one.weights[:0], sums=one.sums[:0], sum_variances=one.sum_variances[:0])
 
 
 def merged(bought: Sequence[Purchase]) -> list[Purchase]:

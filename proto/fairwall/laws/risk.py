@@ -6,12 +6,12 @@ disadvantaged is among them: its true positive rate at a false positive rate of 
 
 **The guarantee** is for an attacker who knows how large both groups are. The person is named with probability t if
 disadvantaged and f if not. Of data sets that may be, one of each kind go together that are a swap, two flips, apart
-(`fairwall.laws.exposure`), so that with e = 2 epsilon and d = (1 + e^epsilon) delta, for an answer and its complement,
+(`fairwall.laws.exposure`), so that with d = (1 + e^epsilon) delta, for an answer and its complement,
 
-    t <= e^e f + d,    1 - f <= e^e (1 - t) + d.
+    t <= e^(2 epsilon) f + d,    1 - f <= e^(2 epsilon) (1 - t) + d.
 
-The odds that the person is disadvantaged grow by the ratio of the two likelihoods of what is seen, at most e^e where
-delta is 0. Noisy counts come as near as one likes; who knows everybody else's group, and not both sizes, has half of e.
+The odds that the person is disadvantaged grow by the ratio of both likelihoods of what is seen, at most e^(2 epsilon)
+where delta is 0. Who knows everybody else's group, and not both sizes, has half of that epsilon.
 
 **One person, aimed at.** The attacker of `aimed` knows the sizes of both groups, the law of the noise and nothing of
 anybody else, and spends a whole batch on one model that accepts the person alone. Then what noise is on, in people,
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.cells import least_people
-from fairwall.laws.exposure import is_known, of_a_swap
+from fairwall.laws.exposure import is_known, odds, of_a_swap
 from fairwall.laws.looks import Look, look_at_cells, look_at_response, look_at_rows, scaled
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
@@ -54,8 +54,7 @@ def limit(epsilon: float, delta: float = 0.0, false: float = FALSE) -> float:
     """
     if math.isinf(epsilon):
         return 1.0
-    twice, delta = of_a_swap(epsilon, delta)
-    factor = math.exp(min(twice, 700.0))
+    factor, (_, delta) = odds(epsilon), of_a_swap(epsilon, delta)
     return min(1.0, factor * false + delta, 1 - (1 - delta - false) / factor)
 
 
@@ -94,8 +93,8 @@ def aimed(
 ) -> float:
     """Return what share of the disadvantaged is named by an attack that aims a whole batch at one person.
 
-    That share of the advantaged is named too. Nothing protected is looked at. ValueError for a mechanism of which
-    `fairwall.laws.exposure.is_known` says no.
+    A share `false` of the advantaged, in [0, 1], is named too. Nothing protected is looked at. ValueError for a
+    mechanism of which `fairwall.laws.exposure.is_known` says no.
 
     Parameters
     ----------

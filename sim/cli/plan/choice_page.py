@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from fairwall.laws.exposure import odds
 from fairwall.laws.standings import SHRUNK
 from sim.planning.epsilons import Bought, Choices
 from sim.report.drawing import BLACK, COLOURS, Figure, Look
@@ -74,13 +75,9 @@ def _one_person(found: Choices, one: Bought) -> tuple[str, str]:
     unless = f", but for a probability of {number(found.batch.delta)}" if found.batch.delta else ""
     said = (
         "No attack on one person is right more often where the sizes of both groups are known. Guessing is right in "
-        f"50. Odds on a person's group change by e^(2ε), {_odds(one)} times, at most{unless}."
+        f"50. Odds on a person's group change by e^(2ε), {number(odds(one.epsilon))} times, at most{unless}."
     )
     return f"{_hundred(one.one_person)} right in 100", said
-
-
-def _odds(one: Bought) -> str:
-    return number(math.exp(min(2 * one.epsilon, 700)))
 
 
 def _no_answer(found: Choices) -> list[tuple[str, str]]:
@@ -134,7 +131,7 @@ def _grid(found: Choices) -> Section:
         ),
         Column(
             "odds times",
-            [_odds(one) for one in bought],
+            [number(odds(one.epsilon)) for one in bought],
             about="e^(2ε): by so much at most an answer changes what somebody would bet on one person's group.",
         ),
         Column("mechanism", [one.mechanism for one in bought], numeric=False),

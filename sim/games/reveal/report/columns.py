@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from compliance.mechanisms import MECHANISMS
+from fairwall.laws.exposure import odds
 from fairwall.laws.risk import Sure, limit
 from sim.games.game import Line
 from sim.games.reveal.report import printed
@@ -176,9 +176,7 @@ _WORST_OFF = tuple(
         ),
         (
             "odds of the 100 most exposed, times, of at most e^(2ε)",
-            lambda cell: (
-                cell.sure and f"{number(cell.sure.surest()[0])} of {number(math.exp(min(2 * cell.epsilon, 700)))}"
-            ),
+            lambda cell: cell.sure and f"{number(cell.sure.surest()[0])} of {number(odds(cell.epsilon))}",
             None,
             "by which factor answers moved the odds of each of them at least, as the attack has it",
         ),
