@@ -423,6 +423,8 @@ def test_a_party_heeds_no_kernels_that_its_environment_chooses(
     recorded_here(folder / f"transcript/{party}/1.bin")
     plain = processes._environment
     monkeypatch.setattr(processes, "_environment", lambda: plain() | CHOSEN)
+    # One that is forked has its kernels already.
+    monkeypatch.setattr(processes, "subprocess", subprocess)
     found = alone(folder, party)
     assert (found.difference, found.bit_for_bit, found.notes) == (None, True, ())
 
