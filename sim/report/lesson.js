@@ -75,8 +75,8 @@ async function ask() {
   if (epsilon !== "∞" && most > 99.9) paragraph(`Epsilon ${epsilon} promises a single person next to nothing.`);
   if (most < 99.9)
     paragraph(
-      `Whoever knows everybody else’s group, and tosses a coin about one person before, is sure of that person up to ` +
-        `${most.toFixed(1)}% at most: that is what epsilon ${epsilon} promises, e^ε/(1+e^ε).`,
+      `Whoever knows how large each group is, and tosses a coin about one person before, is sure of that person up to ` +
+        `${most.toFixed(1)}% at most: that is what epsilon ${epsilon} promises, e^2ε/(1+e^2ε).`,
     );
 }
 

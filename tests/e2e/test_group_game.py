@@ -79,7 +79,7 @@ def test_as_much_is_revealed_as_epsilon_and_the_questions_allow(toy: Path) -> No
     for cell in cells.values():
         assert cell["chance"] == 100 / cell["groups"]
         if cell["epsilon"] == 1:
-            assert cell["leakage"] < cell["bound"] == pytest.approx(100 / (1 + (cell["groups"] - 1) / math.e))
+            assert cell["leakage"] < cell["bound"] == pytest.approx(100 / (1 + (cell["groups"] - 1) / math.e**2))
             assert cell["leakage"] < cell["chance"] + 12
         assert cell["epsilon_spent"] == cell["epsilon"]
     assert cells["blocks", 2, 200]["leakage"] > 50

@@ -96,7 +96,7 @@ def test_every_setting_shows_what_the_run_recorded(browser: Any, page: Path, run
                     assert ("Answers were exact: nobody is promised anything." in said) == (
                         EPSILONS[epsilon] == math.inf
                     )
-                    assert ("up to 73.1% at most" in said) == (EPSILONS[epsilon] == 1.0)
+                    assert ("up to 88.1% at most" in said) == (EPSILONS[epsilon] == 1.0)
                     shown = dots(tab)
                     assert [int("is-1" in dot) for dot in shown] == trace["guess"]
                     wrong = [guess != group for guess, group in zip(trace["guess"], trace["group"], strict=True)]

@@ -27,8 +27,8 @@ _ASSUMPTIONS: tuple[Term, ...] = (
     ),
     (
         "The bound",
-        "Of one person, and k groups that count equally, no guess is right more often than 1 / (1 + (k − 1) e^−ε), "
-        "whatever else the guesser knows of others.",
+        "Of one person, and k groups that count equally, no guess is right more often than 1 / (1 + (k − 1) e^(−2ε)): "
+        "how large each group is is public, so that whoever is of another one changes places with somebody.",
     ),
     (
         "The adversary",
