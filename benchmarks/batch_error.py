@@ -180,7 +180,7 @@ def ratios(pool: Pool, kind: str, people: int, models: int, draws: int) -> tuple
         gaps = question.gaps()
         for epsilon in EPSILONS:
             before = formerly(people, models, epsilon)
-            now = nearest(question.asked, before, Allowance(epsilon))
+            now = nearest(question.asked, before, Allowance(epsilon)).name
             who[epsilon][now] += 1
             for name, errors in ((before, old[epsilon]), (now, new[epsilon])):
                 noise = Seeded(np.random.default_rng((number, people, models, len(kind))))

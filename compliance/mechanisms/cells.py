@@ -42,7 +42,8 @@ from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.alternatives import DRAWS, Found
 from fairwall.laws.batch import Stratum
-from fairwall.laws.exposure import NO_LIMIT, Limit, one_person
+from fairwall.laws.choice import in_rounds
+from fairwall.laws.exposure import NO_LIMIT, Limit
 from fairwall.laws.purchases import (
     EPSILON,
     Purchase,
@@ -58,9 +59,6 @@ from fairwall.laws.purchases import (
     within_reach,
 )
 from fairwall.laws.residuals import STEPS
-
-_LEFT = (8, 2)
-"""How many candidates are left after a round."""
 
 _SEED = 2053
 """By which gaps are drawn between rounds."""
@@ -105,10 +103,7 @@ def _search(
 ) -> dict[str, NDArray[np.float64]]:
     """Buy cells: of candidates in rounds, for fewer each time, unless what a batch gives away is limited."""
     candidates, bought = question.candidates, dict[str, NDArray[np.float64]]()
-    left = [each for each in _LEFT if each < question.queries]
-    if candidates is None or limit.accuracy < one_person(epsilon):
-        left = []
-    part = epsilon if not left else math.nextafter(epsilon / (len(left) + 1), 0.0)
+    left, part = ([], epsilon) if candidates is None else in_rounds(question.queries, epsilon, limit)
     # A sum besides is of what candidates have in common, and tells none from another.
     among, besides = question, not left
     for count in (*left, 0):

@@ -4,13 +4,14 @@ The mathematics is `fairwall.laws.cube`; what is computed from the noisy sums, a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.counts import Asked, NoisyCounts, answer
+from compliance.mechanisms.counts import Asked, NoisyCounts, answer, size_fact, size_of
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release
+from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.mechanisms.promise import Noisy
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.sums import StratumSums
@@ -41,7 +42,11 @@ class CubeMechanism(Noisy):
     guarantee: Guarantee = "pure"
 
     def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
-        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
+        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`.
+
+        Of candidates, which are searched, also how gaps may go together by the posterior.
+        """
+        looked = dict[int | None, Seen]()
 
         def buy(asked: Asked) -> NoisyCounts:
             step = cube_step(epsilon, asked.n)
@@ -70,7 +75,10 @@ class CubeMechanism(Noisy):
                 totals = told.sums(found) + asked.n * told.centres
             elif self.shrinks:
                 few = question.asked.few.strata[question.asked.strata.index(asked.stratum)]
-                expected = _expected(asked.stratum, few, told, (sums, law), None if size is None else (size, apart))
+                known = None if size is None else (size, apart)
+                seen, gram = _looked(asked.stratum, few, told, (sums, law), known)
+                expected = _expected(asked.stratum, told, seen, gram)
+                looked[asked.stratum.label] = seen
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
                 size,
@@ -85,28 +93,47 @@ class CubeMechanism(Noisy):
                 totals=totals,
             )
 
-        return answer(question, facts, buy, shrinks=False, gaussian=False)
+        released = answer(question, facts, buy, shrinks=False, gaussian=False)
+        if question.candidates is None or not looked:
+            return released
+        sizes = {**facts, **released.facts}
+
+        def look(stratum: Stratum) -> Told:
+            size = size_of(sizes[size_fact(stratum.label)], question.records.minimum_group, stratum.people)
+            d = stratum.coordinates(cube_step(epsilon, stratum.people)).sides
+            # Of one coordinate, 9/5 E r^4 / (E r^2)^2 - 3 with r of Gamma(d + 1): 3 for d = 1, and below 0 from 7 on.
+            excess = max(0.0, 9 / 5 * (d + 3) * (d + 4) / ((d + 1) * (d + 2)) - 3)
+            return Told(size.value, size.law.variance(), looked[stratum.label], excess)
+
+        _, _, joint = answers(question, look)
+        return replace(released, joint=joint)
 
 
-def _expected(
+def _looked(
     stratum: Stratum,
     few: Stratum,
     told: Coordinates,
     released: tuple[NDArray[np.float64], CubeNoise],
     size: tuple[float, Laplace | CubeNoise] | None,
-) -> Callable[[float], NDArray[np.float64]]:
-    """Return what the centred sums are by the posterior, given N0."""
+) -> tuple[Seen, NDArray[np.float64]]:
+    """Say what noisy coordinates tell of a stratum's sums, and N0 where it is released with them; and X X'."""
     sums, law = released
-    values, variances, people = sums, np.full(len(sums), law.variance()), stratum.people
+    values, variances = sums, np.full(len(sums), law.variance())
     if size is not None:
         noisy, of_size = size
         values, variances = np.append(values, noisy), np.append(variances, of_size.variance())
     # Not so little that rounding errors decide.
     variances = np.maximum(variances, _VARIANCE_MIN)
-    seen, gram = (_seen if few is stratum else _seen_by_few)(stratum, few, told, values, variances)
+    return (_seen if few is stratum else _seen_by_few)(stratum, few, told, values, variances)
+
+
+def _expected(
+    stratum: Stratum, told: Coordinates, seen: Seen, gram: NDArray[np.float64]
+) -> Callable[[float], NDArray[np.float64]]:
+    """Return what the centred sums are by the posterior, given N0."""
 
     def expected(n0: float) -> NDArray[np.float64]:
-        found = posterior(gram, seen, n0 / people, people)
+        found = posterior(gram, seen, n0 / stratum.people, stratum.people)
         nearest: NDArray[np.float64] = found.mean + n0 * (stratum.means - told.centres)
         return nearest
 

@@ -10,7 +10,8 @@ noisy attributes, and all later batches of the account that name no larger epsil
 whatever would have been chosen for them. No free answer depends on the records.
 
 **The price** is that of what is chosen, which is public: of Gaussian noise the ledger knows the multiplier, and a pure
-mechanism is charged no delta.
+mechanism is charged no delta. Where `reveal_max` leaves less to choose from at a larger epsilon, a batch spends less
+than it is asked for, what answers it best, and is charged that (`fairwall.laws.choice.spending`).
 """
 
 import math
@@ -20,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
+from compliance.ledger.accountant import Loss
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.counts import CountsMechanism
@@ -33,7 +35,17 @@ from compliance.mechanisms.promise import ByRecord, require_answerable
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise.sampling import Noise
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.choice import CELLS, CELLS_FROM, Allowance, best, best_for, is_purely_noisy, is_searched, is_told
+from fairwall.laws.choice import (
+    CELLS,
+    CELLS_FROM,
+    Allowance,
+    best,
+    best_for,
+    best_for_search,
+    is_purely_noisy,
+    is_told,
+    spending,
+)
 from fairwall.laws.exposure import NO_LIMIT, Limit, revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.purchases import bought_at
@@ -74,8 +86,13 @@ class Recommended(ByRecord):
         if math.isinf(epsilon):
             return self
         allowance = self._allowance(epsilon, delta)
-        name = best(metric, people, queries, allowance) if question is None else _best_for(question, allowance)
-        return self._answerers[name]
+        if question is None:
+            return self._answerers[best(metric, people, queries, allowance)]
+        spent = spending(question.asked, allowance)
+        answering = self._answerers[_best_for(question, spent)]
+        if spent == allowance:
+            return answering
+        return _Spending(answering, spent.epsilon, answering.name, answering.title, answering.guarantee)
 
     def reveals(
         self, metric: str, people: int, queries: int, epsilon: float, delta: float, exposed: int | None = None
@@ -111,14 +128,20 @@ class Recommended(ByRecord):
         Those answer a question about models that they tell nearly as much of as a purchase at epsilon would.
         """
         allowance = self._allowance(epsilon)
-        return _RESPONSE.is_free(facts, epsilon) or (
-            question is not None and is_told(question.asked, bought_at(facts, epsilon), allowance)
+        if question is None:
+            return _RESPONSE.is_free(facts, epsilon)
+        spent = spending(question.asked, allowance)
+        return _RESPONSE.is_free(facts, spent.epsilon) or is_told(
+            question.asked, bought_at(facts, spent.epsilon), spent
         )
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range. See `Mechanism.release`."""
-        allowance = self._allowance(epsilon, delta)
         require_answerable(self, question.metric, epsilon, delta)
+        allowance = self._allowance(epsilon, delta)
+        if math.isfinite(epsilon):
+            allowance = spending(question.asked, allowance)
+            epsilon = allowance.epsilon
         # First of all, also before an infinite epsilon: nothing is charged for what was bought before.
         if _RESPONSE.is_free(facts, epsilon):
             answering: Mechanism = _RESPONSE
@@ -140,10 +163,29 @@ class Recommended(ByRecord):
         return answerers(Limit(self.reveal_max, self.shares))
 
 
+@dataclass(frozen=True)
+class _Spending(ByRecord):
+    """A mechanism that spends a smaller epsilon than it is asked to, and costs that."""
+
+    mechanism: Mechanism
+    epsilon: float
+    name: str
+    title: str
+    guarantee: Guarantee
+
+    def cost(self, _epsilon: float, delta: float) -> Loss:
+        """Return what is charged. See `Mechanism.cost`."""
+        return self.mechanism.cost(self.epsilon, delta)
+
+    def release(self, question: Question, facts: Facts, _epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return answers at the smaller epsilon. See `Mechanism.release`."""
+        return self.mechanism.release(question, facts, self.epsilon, delta, noise)
+
+
 def _best_for(question: Question, allowance: Allowance) -> str:
-    """Return what answers a batch: of candidates cells, wherever they serve, as these alone search in rounds."""
-    if question.candidates is not None and is_searched(question.asked, allowance):
-        return CELLS
+    """Return what answers a batch, or a search of candidates."""
+    if question.candidates is not None:
+        return best_for_search(question.asked, allowance).name
     return best_for(question.asked, allowance)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch
 from fairwall.laws.bounding import metric_range, truncated_scale
-from fairwall.laws.choice import CELLS, Allowance, best_for, is_searched
+from fairwall.laws.choice import Allowance, best_for, best_for_search, spending
 from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric, stratum
@@ -103,8 +103,10 @@ def answered_by(
     told = MECHANISM_LAWS.get(about.mechanism)
     if told is None or told.noise_on != "any":
         return about.mechanism
-    batch, allowed = AskedBatch(metric, predictions, people.labels, about.metrics), allowance_of(about, epsilon)
-    return CELLS if searched and is_searched(batch, allowed) else best_for(batch, allowed).removesuffix(SHRUNK)
+    batch = AskedBatch(metric, predictions, people.labels, about.metrics)
+    allowed = spending(batch, allowance_of(about, epsilon))
+    name = best_for_search(batch, allowed).name if searched else best_for(batch, allowed)
+    return name.removesuffix(SHRUNK)
 
 
 def promise_of(about: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Promise | None:

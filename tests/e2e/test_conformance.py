@@ -128,7 +128,8 @@ def test_the_kit_asks_for_nothing_that_is_worth_less_than_a_guess(known: Target)
     for name, deployment in known.deployments.items():
         if deployment.mechanism and deployment.policy.startswith(name) and name not in ("lopsided", "few"):
             ((_, its),) = read(known.folder / deployment.policy).datasets.items()
-            worth.check(its, next(iter(load(its)[0].values())))
+            if its.data.file is not None:  # people in an engine answer nothing else than those in a file
+                worth.check(its, next(iter(load(its)[0].values())))
 
 
 @pytest.mark.check

@@ -49,7 +49,7 @@ def test_two_hundred_audits_accuse_nothing_sound():
 def test_no_other_mechanism_is_accused(name):
     # Theorem 8 is stated for epsilon below 1 only.
     subject, setting = prepare(name, n=8, queries=1, epsilon=0.9)
-    assert not audit(name, subject, setting, LEVEL, 2**13, 1).accused
+    assert not audit(name, subject, setting, LEVEL, 2**12, 1).accused
 
 
 @pytest.mark.timeout(600)

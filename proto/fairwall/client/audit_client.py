@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import grpc
 import numpy as np
 
-from fairwall.client import by_group, gaps, practice, rows, sanitised
+from fairwall.client import by_group, gaps, practice, rows, sanitised, search
 from fairwall.client.by_group import ByGroup, GroupTerms
 from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.kept import Kept, NotKept
@@ -380,7 +380,7 @@ class AuditClient:
         def told(batch: Batch) -> Candidates:
             models = batch.shape[0]
             found.append(candidates_of(batch.names, models, utility, baseline, at_least))
-            errors.append(self.expected_error(metric, models, epsilon).error)
+            errors.append(self._expected_of_search(batch, find_metric(metric).name, epsilon))
             try:
                 errors.append(self.expected_error(metric, 1, epsilon / models).error)
             except AuditRefused:  # a policy has a least epsilon
@@ -392,6 +392,21 @@ class AuditClient:
         except arrays.ArrayError as error:
             raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
         return Search(answer, found[0], *errors)
+
+    def _expected_of_search(self, batch: Batch, metric: str, epsilon: float) -> float:
+        """Return how far the answers about what is left in the end are expected to be off, a median.
+
+        Where `recommended` answers, by the candidates' own predictions: as a gap of everybody's, times what this metric
+        errs more. The client does not know the labels.
+        """
+        terms, of_any = self.terms(), self.expected_error(metric, batch.shape[0], epsilon).error
+        is_own = metric in ("sp", "abs_sp")
+        if terms.mechanism != "recommended" or not (is_own or "sp" in terms.metrics):
+            return of_any
+        error = search.expected_error(batch, epsilon, terms)
+        if not math.isfinite(error):
+            return of_any
+        return error if is_own else error * of_any / self.expected_error("sp", batch.shape[0], epsilon).error
 
     def ask_table(
         self,

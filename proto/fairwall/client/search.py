@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -9,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairwall.client.gaps import Answer, axes_of, require_pandas
-from fairwall.client.predictions import in_order
+from fairwall.client.gaps import Answer, Terms, axes_of, require_pandas
+from fairwall.client.predictions import Batch, in_order
 from fairwall.client.rows import labels_of, say
 from fairwall.laws.alternatives import NAME_MAX, Candidates, Found
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+_PEOPLE_MAX = 2**16
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -133,6 +136,24 @@ class Search:
         alone = "none would be answered" if np.isnan(self.error_alone) else f"by {self.error_alone:.2g}"
         words.append(f"Answers were expected to err by {self.error:.2g}; with one request for each candidate, {alone}.")
         return " ".join(words)
+
+
+def expected_error(batch: Batch, epsilon: float, terms: Terms) -> float:
+    """Return the median error of what is left in the end of a search by `recommended`, of ``sp``; of nobody's groups.
+
+    Of very many people by a part of them.
+    """
+    from fairwall.laws.batch import AskedBatch  # here: loading it takes a while
+    from fairwall.laws.choice import Allowance, best_for_search
+    from fairwall.laws.exposure import Limit
+    from fairwall.laws.shares import Shares
+
+    step = math.ceil(batch.shape[1] / _PEOPLE_MAX)
+    predictions = np.concatenate([block[:, ::step] for block in batch])
+    people = predictions.shape[1]
+    asked = AskedBatch("sp", predictions, np.zeros(people, np.uint8), ("sp",), batch.shape[1] / people)
+    limit = Limit(terms.reveal_max or 1.0, Shares(minimum_group=terms.minimum_group, by_policy=True))
+    return best_for_search(asked, Allowance(epsilon, limit=limit)).median_error
 
 
 def candidates_of(

@@ -184,12 +184,12 @@ def _limit_among(batch: AskedBatch, people: NDArray[np.intp], limit: Limit) -> L
     return replace(limit, shares=replace(limit.shares, minimum_group=1))
 
 
-def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT) -> float:
+def predicted(batch: AskedBatch, epsilon: float, limit: Limit = NO_LIMIT, besides: bool = True) -> float:
     """Return the error to expect of an answer; public. Infinite where cells tell nothing but N0.
 
     A sum over several strata of cells errs by all of theirs, and independently.
     """
-    planned, errors = plan(batch, epsilon, limit), []
+    planned, errors = plan(batch, epsilon, limit, besides), []
     for members in strata_of(batch.metric, batch.labels):
         inside = [(len(each.people), each.count, each.error) for each in planned if members[each.people].any()]
         if all(count == 1 for _, count, _ in inside):

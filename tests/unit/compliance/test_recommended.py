@@ -183,7 +183,7 @@ def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(
         by_few = best_for(batch, allowance)
         monkeypatch.setattr(AskedBatch, "few", property(lambda self: self))
         batch.found.clear()
-        by_all = nearest(batch, best(metric, batch.people, models, allowance, batch.exposed), allowance)
+        by_all = nearest(batch, best(metric, batch.people, models, allowance, batch.exposed), allowance).name
         if by_few != by_all:  # then either does: of cells a part tells up to a tenth too little
             errors = _contenders(batch, allowance)
             assert errors[by_few] < 1.15 * errors[by_all]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from compliance.answers.exposure import exposure, exposure_about, limited, reveal_max
+from compliance.ledger.accountant import pure
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen
@@ -16,6 +17,7 @@ from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.cells import CELL_MIN
+from fairwall.laws.choice import Allowance, nearest, spending
 from fairwall.laws.exposure import Limit, cells_within, revealed
 from fairwall.laws.purchases import EPSILON, plan, purchases
 from fairwall.laws.risk import aimed
@@ -124,8 +126,38 @@ def test_a_cube_may_be_chosen_where_its_own_sides_are_few_enough() -> None:
     same = question(n, 8, alike=False)
     repeated = Question("sp", np.repeat(same.predictions[:1], 8, axis=0), same.records)
     chosen = Recommended(reveal_max=limit)
-    assert not chosen.chosen("sp", n, 8, epsilon, 0.0, same).name.startswith("cube")
-    assert chosen.chosen("sp", n, 8, epsilon, 0.0, repeated).name.startswith("cube")
+    assert not nearest(same.asked, "counts", Allowance(epsilon, limit=Limit(limit))).name.startswith("cube")
+    answering = chosen.chosen("sp", n, 8, epsilon, 0.0, repeated)
+    assert (answering.name, answering.cost(epsilon, 0.0)) == ("cube", pure(epsilon))
+
+
+def test_a_batch_spends_what_answers_it_best_within_the_limit_and_is_charged_that() -> None:
+    """At epsilon 3 and more no cells stay within the limit: counts of 25 models err several times as much."""
+    rng = np.random.default_rng(5)
+    records = replace(question(1000, 1).records, minimum_group=20)
+    rows = np.clip(rng.random(1000) + 0.05 * rng.normal(size=(25, 1000)), 0, 1)
+    asked, errors, charged = Question("sp", rows, records), [], []
+    for epsilon in (0.5, 1.0, 3.0, 5.0, 16.0):
+        mechanism = Recommended(reveal_max=0.6)
+        answering = mechanism.chosen("sp", 1000, 25, epsilon, 0.0, asked)
+        charged.append(answering.cost(epsilon, 0.0))
+        spent = spending(asked.asked, Allowance(epsilon, limit=LIMIT)).epsilon
+        assert charged[-1] == pure(spent)
+        assert spent <= epsilon
+        assert answering.name == "cells" or revealed(answering.name, "sp", 1000, 25, spent) <= 0.6
+        found, again = (each.release(asked, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(3)))
+                        for each in (mechanism, answering))  # fmt: skip
+        assert found.values.tolist() == np.clip(again.values, -1, 1).tolist()
+        draws = [mechanism.release(asked, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(seed))).values
+                 for seed in range(20)]  # fmt: skip
+        errors.append(float(np.sqrt(np.mean((np.array(draws) - asked.gaps()) ** 2))))
+        # What was bought at less than was asked for answers the same question for nothing.
+        assert mechanism.is_free(found.facts, epsilon, asked)
+    assert [each.epsilon for each in charged[:2]] == [0.5, 1.0]
+    assert all(each.epsilon < 6 for each in charged[2:]), charged
+    assert max(later / errors[place] for place in range(4) for later in errors[place + 1 :]) < 1.25
+    unlimited = Recommended(reveal_max=1.0).chosen("sp", 1000, 25, 5.0, 0.0, asked)
+    assert unlimited.cost(5.0, 0.0) == pure(5.0)
 
 
 def test_of_every_mechanism_the_exposure_is_said_or_not_known() -> None:

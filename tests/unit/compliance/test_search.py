@@ -14,14 +14,18 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case, column_of, intervals_of, search_of, values_of
 from compliance.intervals.joint import draws_of_answers
 from compliance.ledger import Ledger
-from compliance.ledger.accountant import Budget, Neighbours
+from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.mechanisms import MECHANISMS, cells
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
+from fairwall.client.gaps import Terms
+from fairwall.client.predictions import Batch
+from fairwall.client.search import expected_error
 from fairwall.laws.alternatives import DRAWS, Candidates, Found
+from fairwall.laws.choice import Allowance, best_for_search
 from fairwall.laws.exposure import Limit
 
 METRICS = ("sp", "eo", "eodds_max")
@@ -117,6 +121,29 @@ def test_recommended_searches_by_cells_where_it_may() -> None:
         question = asking(models=models, people=400)
         answering = Recommended(promise=promise).chosen("sp", 400, models, 1.0, 0.0, question)  # type: ignore[arg-type]
         assert (answering.name == "cells") == expected
+
+
+def test_few_unlike_models_are_searched_by_a_cube_and_err_as_was_forecast() -> None:
+    """One third of epsilon a round buys less about them than all of it at once."""
+    question = asking(models=8, people=1000)
+    told = best_for_search(question.asked, Allowance(1.0))
+    answering = Recommended().chosen("sp", 1000, 8, 1.0, 0.0, question)
+    assert (answering.name, answering.cost(1.0, 0.0)) == ("cube", pure(1.0))
+    errors, inside = [], []
+    for seed in range(40):
+        release = Recommended().release(question, NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(seed)))
+        assert release.joint is not None
+        assert "cells.epsilon" not in release.facts
+        found = Found("sp", question.candidates, release.joint(DRAWS, np.random.default_rng(seed)))  # type: ignore[arg-type]
+        off = np.abs(release.values - question.gaps())
+        errors.append(float(np.median(off[found.shortlist(2)])))
+        low, high = found.ends
+        inside.append((low <= question.gaps()) & (question.gaps() <= high))
+    assert told.median_error / 1.5 < np.median(errors) < 1.5 * told.median_error
+    assert np.mean(inside) > 0.93  # of 320, of which all but a hundredth hold
+    client = expected_error(Batch.of(question.predictions), 1.0, Terms(1000, ("sp",), "recommended", 9.0, 9.0, 9, 9.0))
+    # It does not know that cells are to be cut by labels as well.
+    assert client == pytest.approx(told.median_error, rel=0.1)
 
 
 @pytest.mark.few(1)

@@ -11,14 +11,17 @@ from scipy.stats import norm
 
 from fairwall.laws.posterior import (
     CHANCE,
+    CHANCES,
     DEVIATION,
     DOUBTED,
     FARTHEST,
     FLAT,
     HIDDEN,
     LOOSE,
+    PERSON,
     SHARE,
     STRUCTURES,
+    UNLIKE,
     Free,
     Seen,
     directions_of,
@@ -72,6 +75,16 @@ def test_it_is_the_gaussian_posterior_of_people() -> None:
         effects = axes[:, -1] @ left / squares[-1]
         correlation = HIDDEN / np.linalg.matrix_rank(centred) ** (1 / 3)
         hidden = correlation**2 * spread * n * squares[-1] * np.outer(effects, effects)
+        # A model is unlike the others, chance is larger in one than in most, and so is one person.
+        each = np.diag(left)
+        more = [
+            spread * HIDDEN**2 * n * max(one - np.median(each), 0.0) * (one > UNLIKE * np.median(each))
+            + CHANCES * spread * one
+            + min(one, PERSON)
+            for one in each
+        ]
+        possible = centred @ np.linalg.pinv(centred)
+        hidden += possible @ (left * np.sqrt(np.outer(more, more) / np.outer(each, each))) @ possible
         flat = FLAT * spread * rows.T @ np.linalg.inv(FLAT * spread * rows @ rows.T + noise)
         alone, clouded = centred @ flat @ off, centred @ flat @ noise @ flat.T @ centred.T
         logs, means, covariances, unseen = [], [], [], []

@@ -53,7 +53,7 @@ class Offline(AuditClient):
         self._data, self._kept, self._service, self._groups = "loans", None, None, None  # type: ignore[assignment]
 
     def terms(self) -> Any:
-        return SimpleNamespace(rows=self.known)
+        return SimpleNamespace(rows=self.known, mechanism="laplace")
 
     def expected_error(self, *_: Any) -> Any:
         return SimpleNamespace(error=0.1)
