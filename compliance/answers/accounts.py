@@ -18,8 +18,7 @@ class Accounts:
 
     Parameters
     ----------
-    releases : dict of str to ReleaseCase or Release
-        To a deployment's mere release no model comes back.
+    releases : to a deployment's mere release no model comes back.
     """
 
     audits: dict[str, Case] = field(default_factory=dict)

@@ -51,8 +51,7 @@ class AuditService(AuditServiceServicer):
 
     Parameters
     ----------
-    cases : mapping of str to Case
-        The open cases by deal id; owned by the caller, who adds and removes them.
+    cases : the open cases by deal id; owned by the caller, who adds and removes them.
     """
 
     def __init__(self, cases: Mapping[str, Case]) -> None:

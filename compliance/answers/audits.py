@@ -51,60 +51,36 @@ class Case:
 
     Parameters
     ----------
-    dataset : str
-        What the ledger calls the records.
-    ledger : Ledger
-        Has a budget for the data set, and a share of it for each developer.
-    queries_max : int
-        The largest number of models in one batch.
-    epsilon_max, delta : float
-        The most that one batch may spend; the delta that each batch is asked for at.
-    epsilon_min : float
-        The least that one batch may spend.
-    answer_seconds : float
-        How long an answer takes at least: noise is not drawn in constant time.
-    seed : bytes or None
-        The seed of the noise; None draws it from the operating system.
-    precision : Precision
-        How precisely answers are written down.
-    developers : frozenset of str, optional
-        Who may ask; nobody else hears that there is such a data set. None where whoever is let in may.
-    exact : dict or None
-        Gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
-    detector : Detector
-        Watches what a game asks; its referee is told.
-    models : Asked or None
-        The developer's models, asked about the features that belong to the records; None without features.
-    draws : DrawLog or None
-        Keeps what a game draws from the operating system, so that it replays. None keeps nothing.
-    neighbours : Neighbours
-        The relation that the ledger's budget is for, and losses are stated for. An answer depends on protected
+    dataset : what the ledger calls the records.
+    ledger : has a budget for the data set, and a share of it for each developer.
+    queries_max : the largest number of models in one batch.
+    epsilon_max, delta : the most that one batch may spend; the delta that each batch is asked for at.
+    epsilon_min : the least that one batch may spend.
+    answer_seconds : how long an answer takes at least: noise is not drawn in constant time.
+    seed : the seed of the noise; None draws it from the operating system.
+    precision : how precisely answers are written down.
+    developers : who may ask; nobody else hears that there is such a data set. None where whoever is let in may.
+    exact : gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
+    detector : watches what a game asks; its referee is told.
+    models : the developer's models, asked about the features that belong to the records; None without features.
+    draws : keeps what a game draws from the operating system, so that it replays. None keeps nothing.
+    neighbours : the relation that the ledger's budget is for, and losses are stated for. An answer depends on protected
         attributes alone, so that what it loses between data sets that differ in one person's is no more than it loses
         between two that differ in more of that person's attributes: A_FLIP, or ATTRIBUTES.
-    shares : Shares
-        What is assumed of the disadvantaged group's share where an answer's worth is told beforehand.
-    rows : Rows, optional
-        Which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
+    shares : what is assumed of the disadvantaged group's share where an answer's worth is told beforehand.
+    rows : which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
     answers_a_day : mapping of str to int
         How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
-    budget_exposure : callable or None
-        Says what whole budgets give away, once that is worked out. None in a game.
-    protected : str
-        The column that groups are of; empty in a game, and where people stay in an engine.
-    others : mapping of str to Case
-        The same people by other columns, charged to the same account: a person loses once.
-    bought_under : bytes
-        What tells facts about this column's values from those about others', which the account has bought too; empty
-        for the first column.
-    tables : Tables or None
-        What is asked about instead of predictions that are sent, where people stay in an engine. The records are then
-        in no order, and only counted.
-    sealed : Sealed or None
-        How models are asked that developers hand over; None takes none.
-    noise_of : callable or None
-        Makes the noise of a request of what was committed to; None where seed and draws say how.
-    commitment : tuple of (Commitment, bytes) or None
-        What a deployment committed to, and a digest of its terms; None where it did not, and in a game.
+    budget_exposure : says what whole budgets give away, once that is worked out. None in a game.
+    protected : the column that groups are of; empty in a game, and where people stay in an engine.
+    others : the same people by other columns, charged to the same account: a person loses once.
+    bought_under : what tells facts about this column's values from those about others', which the account has bought
+        too; empty for the first column.
+    tables : what is asked about instead of predictions that are sent, where people stay in an engine. The records are
+        then in no order, and only counted.
+    sealed : how models are asked that developers hand over; None takes none.
+    noise_of : makes the noise of a request of what was committed to; None where seed and draws say how.
+    commitment : what a deployment committed to, and a digest of its terms; None where it did not, and in a game.
     """
 
     dataset: str
@@ -224,10 +200,8 @@ class Case:
 
         Parameters
         ----------
-        epsilon : float
-            What the batch offered.
-        bought : tuple of bytes
-            The facts that its developer had bought before it.
+        epsilon : what the batch offered.
+        bought : the facts that its developer had bought before it.
         """
         asked = entry.request
         question = self._question(asked.metric, predictions, candidates)

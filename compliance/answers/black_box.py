@@ -35,8 +35,7 @@ class Models:
 
     Parameters
     ----------
-    service : ModelServiceStub
-        The developer's.
+    service : the developer's.
     features : ndarray of float64, shape (people, d)
         The test set's, in the order of its records.
     """
@@ -52,12 +51,9 @@ class Models:
 
         Parameters
         ----------
-        request_id : str
-            The developer's request that waits meanwhile.
-        count : int
-            How many models.
-        context : grpc.ServicerContext
-            Of that request: no model is waited for longer than it lasts.
+        request_id : the developer's request that waits meanwhile.
+        count : how many models.
+        context : of that request: no model is waited for longer than it lasts.
 
         Returns
         -------

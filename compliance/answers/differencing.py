@@ -18,8 +18,7 @@ class Detector:
 
     Parameters
     ----------
-    most : int
-        How many people are few; 0 watches nothing.
+    most : how many people are few; 0 watches nothing.
 
     Attributes
     ----------
@@ -50,8 +49,7 @@ def flagged(models: NDArray[np.float64], earlier: NDArray[np.float64], most: int
         Shape (m, n), the predictions of a batch's models, in their order.
     earlier : ndarray of float64
         Shape (k, n), those of all models before the batch.
-    most : int
-        How many people are few; 0 flags nothing.
+    most : how many people are few; 0 flags nothing.
 
     Returns
     -------

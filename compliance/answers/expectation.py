@@ -61,14 +61,11 @@ class Expectation:
 
     Parameters
     ----------
-    error : float
-        How far the answer, cut to the metric's range, is from the data set's exact value. NaN for a mechanism whose
+    error : how far the answer, cut to the metric's range, is from the data set's exact value. NaN for a mechanism whose
         answers are choices and no values.
-    half_width, likely_half_width : float
-        Of the answer's interval that is guaranteed, and of the likely one, cut to the metric's range. NaN where a
-        mechanism gives none.
-    midpoint_error : float
-        How far the middle of the metric's range is from it, which anybody can say for nothing.
+    half_width, likely_half_width : of the answer's interval that is guaranteed, and of the likely one, cut to the
+        metric's range. NaN where a mechanism gives none.
+    midpoint_error : how far the middle of the metric's range is from it, which anybody can say for nothing.
     """
 
     error: float
@@ -103,20 +100,13 @@ def expect(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        What answers.
-    metric : str
-        A key of `compliance.records.metrics.METRICS`.
-    strata : tuple of int
-        How many people have the label 0, and how many the label 1.
-    models : int
-        In the batch, at least 1.
-    epsilon, delta : float
-        What is spent on the whole batch.
-    shares : Shares
-        Of the disadvantaged group, in each stratum.
-    metrics : tuple of str, optional
-        All that are audited: cells of alike people serve them together. Left out, this one alone.
+    mechanism : what answers.
+    metric : a key of `compliance.records.metrics.METRICS`.
+    strata : how many people have the label 0, and how many the label 1.
+    models : in the batch, at least 1.
+    epsilon, delta : what is spent on the whole batch.
+    shares : of the disadvantaged group, in each stratum.
+    metrics : all that are audited: cells of alike people serve them together. Left out, this one alone.
     """
     about = metrics or (metric,), metric, strata, models, shares
     found = [_imagined(mechanism, about, world, epsilon, delta) for world in _worlds(metric)]

@@ -23,15 +23,11 @@ class BudgetExposure:
 
     Parameters
     ----------
-    revealed : mapping of str to float
-        By the best attack known here, with each developer's budget; NaN where none is known.
-    together : float
-        The same with the data set's budget.
-    most : float
-        With the data set's budget, whatever anybody does: proved.
-    kept : mapping of float to float
-        The largest budget that was looked at and keeps the first two to so much; 0 if each reveals more. Empty where no
-        attack is known.
+    revealed : by the best attack known here, with each developer's budget; NaN where none is known.
+    together : the same with the data set's budget.
+    most : with the data set's budget, whatever anybody does: proved.
+    kept : the largest budget that was looked at and keeps the first two to so much; 0 if each reveals more. Empty where
+        no attack is known.
     """
 
     revealed: Mapping[str, float]
@@ -54,14 +50,10 @@ def offers(
 
     Parameters
     ----------
-    batch : tuple of float
-        The least and the most that one may spend, and its delta.
-    limit : Limit
-        What a batch may reveal.
-    by_group : bool
-        Whether counts by group are sold too.
-    released : float
-        For how much the same attributes are released besides.
+    batch : the least and the most that one may spend, and its delta.
+    limit : what a batch may reveal.
+    by_group : whether counts by group are sold too.
+    released : for how much the same attributes are released besides.
     """
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     least, most, delta = batch
@@ -104,20 +96,13 @@ def exposure(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        What answers.
-    metric : str
-        A key of `compliance.records.metrics.METRICS`.
-    people : int
-        Whom the metric looks at.
-    models : int
-        In the batch, at least 1.
-    epsilon, delta : float
-        Of the batch; above 0, infinite for exact answers.
-    shares : Shares
-        The public range of group shares, or how small a policy allows groups to be.
-    exposed : int or None
-        How many people it would look at if all its strata were as small as its smallest; left out, they are.
+    mechanism : what answers.
+    metric : a key of `compliance.records.metrics.METRICS`.
+    people : whom the metric looks at.
+    models : in the batch, at least 1.
+    epsilon, delta : of the batch; above 0, infinite for exact answers.
+    shares : the public range of group shares, or how small a policy allows groups to be.
+    exposed : how many people it would look at if all its strata were as small as its smallest; left out, they are.
 
     Returns
     -------

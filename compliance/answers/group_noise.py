@@ -20,10 +20,8 @@ def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray
 
     Parameters
     ----------
-    rate : float
-        Of `noise_rate`; infinite for no noise.
-    rows, groups : int
-        The shape, at least two groups.
+    rate : of `noise_rate`; infinite for no noise.
+    rows, groups : the shape, at least two groups.
 
     Returns
     -------

@@ -20,8 +20,7 @@ def questions(
 
     Parameters
     ----------
-    measures : sequence of Measure
-        None of them the mean score.
+    measures : none of them the mean score.
     labels, predictions : ndarray, shape (people,)
 
     Returns
@@ -51,12 +50,10 @@ class Part:
     ----------
     inside : ndarray of bool, shape (people,)
         Who they are.
-    looked : list of bool
-        Of each measure of each model, whether it looks at them.
+    looked : of each measure of each model, whether it looks at them.
     steps : list of ndarray, shape (people inside,)
         What each counts: whole numbers from -reach to reach. The first row counts people.
-    reaches : list of int
-        Of each row.
+    reaches : of each row.
     row, offset, slope : list
         Of each measure of each model: what it adds up is the offset times the first row and the slope times this one.
     """
@@ -117,8 +114,7 @@ def parts_of(
 
     Parameters
     ----------
-    measures : sequence of Measure
-        At least one.
+    measures : at least one.
     labels : ndarray of uint8, shape (people,)
     predictions : ndarray of float64, shape (models, people)
     """

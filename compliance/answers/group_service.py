@@ -56,8 +56,7 @@ class GroupService(GroupServiceServicer):
 
     Parameters
     ----------
-    cases : mapping of str to GroupCase
-        By what requests call the data set; owned by the caller, who adds and removes them.
+    cases : by what requests call the data set; owned by the caller, who adds and removes them.
     """
 
     def __init__(self, cases: Mapping[str, GroupCase]) -> None:

@@ -55,15 +55,11 @@ class GroupCase:
 
     Parameters
     ----------
-    case : Case
-        Whose ledger pays, at its terms.
-    people : Grouped
-        Everybody in the file, whether audited or not: what a stratum's counts sum up to is told exactly, so that to
-        leave somebody out whose value is missing would tell whoever has a stratum of that person's own.
-    least_share : float
-        Groups that are estimated below this share of the people take part in no comparison.
-    limit : Limit
-        What a request may give away of who is in a group of the least size that the limit names.
+    case : whose ledger pays, at its terms.
+    people : everybody in the file, whether audited or not: what a stratum's counts sum up to is told exactly, so that
+        to leave somebody out whose value is missing would tell whoever has a stratum of that person's own.
+    least_share : groups that are estimated below this share of the people take part in no comparison.
+    limit : what a request may give away of who is in a group of the least size that the limit names.
     """
 
     case: Case
@@ -144,13 +140,10 @@ def released(
 
     Parameters
     ----------
-    header : ByGroupHeader
-        What is asked; its epsilon may be infinite, and then nothing has noise.
+    header : what is asked; its epsilon may be infinite, and then nothing has noise.
     predictions : ndarray of float64, shape (models, people)
-    limit : Limit, optional
-        What it may give away.
-    worth : float, optional
-        What part of the variance of tables rows may have to be told in their place; 0 for tables.
+    limit : what it may give away.
+    worth : what part of the variance of tables rows may have to be told in their place; 0 for tables.
 
     Raises
     ------
@@ -192,18 +185,12 @@ class _Tables:
 
     Parameters
     ----------
-    counted : sequence of Measure
-        What is counted: all but the mean score, whose sums are told besides.
-    split : list of list of int
-        Which models share a table.
-    strata : list of tuple of int
-        How many each table has, and how many strata the measures of its models look at, on average.
-    share : float
-        Of epsilon, that of tables: the rest is for sums.
-    epsilon : float
-        That noise is made for.
-    cells : int
-        Into how many cells each stratum is parted besides, at most, whoever of its people is of a group.
+    counted : what is counted: all but the mean score, whose sums are told besides.
+    split : which models share a table.
+    strata : how many each table has, and how many strata the measures of its models look at, on average.
+    share : of epsilon, that of tables: the rest is for sums.
+    epsilon : that noise is made for.
+    cells : into how many cells each stratum is parted besides, at most, whoever of its people is of a group.
     """
 
     counted: Sequence[wire.Measure]

@@ -52,8 +52,7 @@ class ReleaseService(ReleaseServiceServicer):
     ----------
     cases : mapping of str to ReleaseCase or Release
         By deal id; owned by the caller, who adds and removes them. To a deployment's mere release no model comes back.
-    studies : mapping of str to Study, optional
-        Those whose tables are released, likewise.
+    studies : those whose tables are released, likewise.
     """
 
     def __init__(self, cases: Mapping[str, ReleaseCase | Release], studies: Mapping[str, Study] | None = None) -> None:

@@ -48,20 +48,14 @@ class Release:
 
     Parameters
     ----------
-    dataset : str
-        What the ledger calls them.
-    protocol : str
-        One of `PROTOCOLS`, or ``CLEAN``.
+    dataset : what the ledger calls them.
+    protocol : one of `PROTOCOLS`, or ``CLEAN``.
     values : ndarray of uint8, shape (people, columns)
         Each within its column's domain.
-    ledger : Ledger
-        Has a budget for the data set, and the developer's share of it.
-    seed : bytes or None
-        The seed of the randomness; None draws it from the operating system.
-    epsilon_min : float
-        The least that one release may spend.
-    developers : frozenset of str, optional
-        Who may ask, as in `Case`.
+    ledger : has a budget for the data set, and the developer's share of it.
+    seed : the seed of the randomness; None draws it from the operating system.
+    epsilon_min : the least that one release may spend.
+    developers : who may ask, as in `Case`.
     """
 
     dataset: str
@@ -145,8 +139,7 @@ class HandedModel:
         Codes of the columns that are not sensitive.
     sensitive : ndarray of uint8, shape (people, sensitive columns)
         As they are.
-    sizes : sequence of int
-        The domains' sizes of the columns that are not sensitive.
+    sizes : the domains' sizes of the columns that are not sensitive.
     """
 
     def __init__(

@@ -94,16 +94,11 @@ class Scorer:
         Parameters
         ----------
         features : ndarray of float64, shape (people, columns)
-        models : sequence of bytes
-            ONNX models.
-        seconds : float
-            For how long each may run.
-        binary : bool
-            Whether scores will be cut at one half.
-        developer : str
-            Whose models they are.
-        goes_on : callable
-            Says whether the call still waits for them.
+        models : ONNX models.
+        seconds : for how long each may run.
+        binary : whether scores will be cut at one half.
+        developer : whose models they are.
+        goes_on : says whether the call still waits for them.
 
         Returns
         -------
@@ -231,14 +226,11 @@ class Sealed:
 
     Parameters
     ----------
-    names : tuple of str
-        The features, in the order in which models get them.
+    names : the features, in the order in which models get them.
     features : ndarray of float64, shape (people, features)
         Of every row of the file, in its order; NaN where a value is missing.
-    bytes_max : int
-        The most that the models of one batch have together.
-    seconds : float
-        For how long of a processor each may run.
+    bytes_max : the most that the models of one batch have together.
+    seconds : for how long of a processor each may run.
     """
 
     names: tuple[str, ...]

@@ -36,16 +36,12 @@ class Cohort:
 
     Parameters
     ----------
-    dataset : str
-        What the ledger calls them.
+    dataset : what the ledger calls them.
     protected : ndarray of uint8, shape (people,)
         1 is advantaged.
-    ledger : Ledger
-        Has a budget for the data set, and the developer's share of it.
-    delta : float
-        Of that budget.
-    seed : bytes or None
-        The seed of the noise; None draws it from the operating system.
+    ledger : has a budget for the data set, and the developer's share of it.
+    delta : of that budget.
+    seed : the seed of the noise; None draws it from the operating system.
     """
 
     dataset: str
@@ -99,8 +95,7 @@ class Cohort:
         ----------
         rows : ndarray, shape (people, width)
             Each of norm 1 at most.
-        multiplier : float
-            The noise's standard deviation over `SENSITIVITY`, above 0.
+        multiplier : the noise's standard deviation over `SENSITIVITY`, above 0.
         """
         exact = self.exact(rows)
         step = step_for(multiplier * SENSITIVITY, GAUSSIAN_FINENESS, float(max(len(rows), 1)))

@@ -33,8 +33,7 @@ class StatisticsService(StatisticsServiceServicer):
 
     Parameters
     ----------
-    cohorts : mapping of str to Cohort
-        By deal id; owned by the caller, who adds and removes them.
+    cohorts : by deal id; owned by the caller, who adds and removes them.
     """
 
     def __init__(self, cohorts: Mapping[str, Cohort]) -> None:

@@ -26,20 +26,15 @@ class Study:
 
     Parameters
     ----------
-    dataset : str
-        What the ledger calls them.
+    dataset : what the ledger calls them.
     cells : ndarray of intp, shape (people,)
         From 0 to ``width`` less 1.
     answers : ndarray of uint8, shape (people,)
         1 is yes.
-    width : int
-        How many cells there are.
-    records : bool
-        Whether the records are released, in their order, rather than counts.
-    ledger : Ledger
-        Has a budget for the data set, and the developer's share of it.
-    seed : bytes or None
-        The seed of the noise; None draws it from the operating system.
+    width : how many cells there are.
+    records : whether the records are released, in their order, rather than counts.
+    ledger : has a budget for the data set, and the developer's share of it.
+    seed : the seed of the noise; None draws it from the operating system.
     """
 
     dataset: str

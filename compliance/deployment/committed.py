@@ -28,8 +28,7 @@ class Committed:
 
     Parameters
     ----------
-    terms_digest : bytes
-        The SHA-256 of the terms: all that the policy says of data and audits, but for where the data lie.
+    terms_digest : the SHA-256 of the terms: all that the policy says of data and audits, but for where the data lie.
     """
 
     commitment: Commitment

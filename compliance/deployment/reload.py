@@ -55,20 +55,13 @@ class Service:
 
     Parameters
     ----------
-    path : Path
-        The policy's file.
-    listen : str or None
-        Where it listens, if not where the file says.
-    policy : Policies
-        The one that is in force.
-    running : Running
-        Tells commands which policy that is.
-    deployed : Deployed
-        Who may call, and whether the service is ready.
-    accounts : Accounts
-        What is open.
-    work : Executor
-        What finds out, behind the answers, what they are worth.
+    path : the policy's file.
+    listen : where it listens, if not where the file says.
+    policy : the one that is in force.
+    running : tells commands which policy that is.
+    deployed : who may call, and whether the service is ready.
+    accounts : what is open.
+    work : what finds out, behind the answers, what they are worth.
     """
 
     path: Path

@@ -27,12 +27,9 @@ class Read:
 
     Parameters
     ----------
-    times : int
-        How often it has read its policy since it was started.
-    policy : str
-        The SHA-256 of the policy that is in force, in hexadecimal.
-    problem : str
-        Why the last one that it read is not; empty if it is.
+    times : how often it has read its policy since it was started.
+    policy : the SHA-256 of the policy that is in force, in hexadecimal.
+    problem : why the last one that it read is not; empty if it is.
     """
 
     times: int

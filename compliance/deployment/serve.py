@@ -39,16 +39,11 @@ def serve(
 
     Parameters
     ----------
-    path : Path
-        The policy's file.
-    listen : str or None
-        Where to listen, "host:port", if not where the policy says.
-    new_ledger : bool
-        Whether to begin a ledger where one was lost.
-    even_if_worthless : bool
-        Whether to serve answers that are worth less than a guess.
-    even_if_revealing : bool
-        Whether to serve what gives away more than the policy says.
+    path : the policy's file.
+    listen : where to listen, "host:port", if not where the policy says.
+    new_ledger : whether to begin a ledger where one was lost.
+    even_if_worthless : whether to serve answers that are worth less than a guess.
+    even_if_revealing : whether to serve what gives away more than the policy says.
     """
     process.log_of_service()
     journal.start()

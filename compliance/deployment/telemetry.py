@@ -55,14 +55,10 @@ def start(
 
     Parameters
     ----------
-    url : str
-        A collector that takes OTLP over HTTP.
-    deployment : str
-        The service's namespace.
-    accounts : callable
-        The data sets, and the developers on them, whose budgets are told; "" for all developers together.
-    is_ready : callable
-        Whether the service can do its work.
+    url : a collector that takes OTLP over HTTP.
+    deployment : the service's namespace.
+    accounts : the data sets, and the developers on them, whose budgets are told; "" for all developers together.
+    is_ready : whether the service can do its work.
 
     Returns
     -------

@@ -32,10 +32,8 @@ class Worth:
 
     Parameters
     ----------
-    one, batch : Expectation
-        Of one model, and of each model of a typical batch.
-    revealed : tuple of float
-        What one such answer gives away, and such a batch: NaN where that is not known.
+    one, batch : of one model, and of each model of a typical batch.
+    revealed : what one such answer gives away, and such a batch: NaN where that is not known.
     """
 
     metric: str

@@ -29,8 +29,7 @@ def picked(records: Records, rows: int, passes: float | None, rng: np.random.Gen
 
     Parameters
     ----------
-    passes : float or None
-        The largest gap in labels, advantaged less disadvantaged, that the sample may have; None draws it honestly.
+    passes : the largest gap in labels, advantaged less disadvantaged, that the sample may have; None draws it honestly.
 
     Returns
     -------
@@ -51,12 +50,10 @@ def nearest(draw: Callable[[], NDArray[np.float64]], rows: NDArray[np.float64], 
 
     Parameters
     ----------
-    draw : callable
-        Draws a sample: the numbers of its rows.
+    draw : draws a sample: the numbers of its rows.
     rows : ndarray of float64, shape (rows, columns)
         What is known of each row; columns count by their standard deviations.
-    draws : int
-        How many, at least 1.
+    draws : how many, at least 1.
     """
     from scipy.spatial.distance import cdist, pdist
 

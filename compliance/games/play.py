@@ -34,8 +34,7 @@ def play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
 
     Parameters
     ----------
-    layers : sequence of Layer
-        What the process is confined by, and what not.
+    layers : what the process is confined by, and what not.
     """
     accounts = Accounts()
 
@@ -58,12 +57,9 @@ def play_trials(seat: Seat, accounts: Accounts, open_trial: Open) -> None:
 
     Parameters
     ----------
-    seat : Seat
-        The log of the operating system's noise is kept beside its recorder's transcript.
-    accounts : Accounts
-        Where what is open stands while its trial lasts.
-    open_trial : callable
-        The game's.
+    seat : the log of the operating system's noise is kept beside its recorder's transcript.
+    accounts : where what is open stands while its trial lasts.
+    open_trial : the game's.
     """
     referee = RefereeServiceStub(seat.referee)
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None

@@ -22,12 +22,10 @@ class Common:
 
     Parameters
     ----------
-    law : CubeNoise
-        Of the cube that its coordinates are from.
+    law : of the cube that its coordinates are from.
     weights : ndarray of float64
         What each sum has of each coordinate, shape (m, r).
-    apart : bool
-        Whether N0's noise, where it is a cube's, is of the sums' own cube and not of this one.
+    apart : whether N0's noise, where it is a cube's, is of the sums' own cube and not of this one.
     """
 
     law: CubeNoise
@@ -50,14 +48,11 @@ class CentredSums:
     sums, centres, units : ndarray of float64
         The noisy centred sums, what was taken off each value before it was added up, and the unit of the noise, shape
         (m,).
-    law : Additive
-        Of the noise.
+    law : of the noise.
     rounded : ndarray of float64
         How far rounding may have moved each sum, shape (m,).
-    possible : Ends
-        What gaps, or ratios, people of these values can have, `possible_gaps`.
-    common : Common or None
-        Noise that the sums have in common besides; N0's is of that cube then, where it is shared.
+    possible : what gaps, or ratios, people of these values can have, `possible_gaps`.
+    common : noise that the sums have in common besides; N0's is of that cube then, where it is shared.
     """
 
     n: int
@@ -139,14 +134,12 @@ def possible_gaps(
 
     Parameters
     ----------
-    metric : Metric
-        What is asked for.
+    metric : what is asked for.
     n, totals : int, ndarray of float64
         The people in the stratum, and the totals of their values, shape (m,).
     sizes : ndarray of float64
         The possible N0, ascending.
-    sums : Ends
-        What so many people can add up to, see `possible_sums`.
+    sums : what so many people can add up to, see `possible_sums`.
     """
     ends = list[NDArray[np.float64]]()
     for sum0 in sums:

@@ -100,12 +100,9 @@ def probabilities_above(
     values : iterable of ndarray of float64, or of (int, float)
         What the metric averages for each model about its stratum, shape (people,) each, in [0, 1], or how many people
         there are and the variance of that; public.
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    threshold : float
-        What the gaps are compared with.
-    mechanism : str
-        The name of what answered; it tells the noise's law.
+    metric : a key of `fairwall.laws.metric.METRICS`.
+    threshold : what the gaps are compared with.
+    mechanism : the name of what answered; it tells the noise's law.
 
     Returns
     -------
@@ -182,20 +179,14 @@ def probability_above(
 
     Parameters
     ----------
-    answer : float
-        As released, before any bounding; NaN gives NaN.
-    law : Law
-        The noise's; public.
+    answer : as released, before any bounding; NaN gives NaN.
+    law : the noise's; public.
     sampling : ndarray of float64
         Deviations of the sampling error, above 0, each as likely, shape (k,).
-    threshold : float
-        What the gap is compared with.
-    absolute : bool
-        Whether the metric is an absolute gap.
-    sign_lost : bool
-        Of an absolute gap: whether noise came before the sign was taken off, not after.
-    is_posterior : bool
-        Whether the answer has counted the prior, and the law says where the test set's gap lies around it.
+    threshold : what the gap is compared with.
+    absolute : whether the metric is an absolute gap.
+    sign_lost : of an absolute gap: whether noise came before the sign was taken off, not after.
+    is_posterior : whether the answer has counted the prior, and the law says where the test set's gap lies around it.
     """
     from scipy.special import ndtr
 

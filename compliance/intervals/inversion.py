@@ -90,10 +90,8 @@ class Part:
         N^, and from where to where N is looked for.
     sums, centres : ndarray of float64, ndarray of float64 or float
         The centred sums as released, shape (m,), and what was taken off each value.
-    reach : Reach
-        Of the noise on both.
-    possible : Ends
-        The least and the largest gap, or ratio, that there can be, shape (m,) each.
+    reach : of the noise on both.
+    possible : the least and the largest gap, or ratio, that there can be, shape (m,) each.
     known : ndarray of bool
         Of which models the sum follows from N, shape (m,): that predict the same for everybody.
     """
@@ -163,10 +161,8 @@ def _narrowed(
     ----------
     told : ndarray of bool
         Where noise leaves anything out, shape (m,).
-    slopes : callable
-        From two g, the smaller first, to the least and the largest nu' between them.
-    ends : tuple of callable
-        From q to the least g that is accepted with it, and to the largest.
+    slopes : from two g, the smaller first, to the least and the largest nu' between them.
+    ends : from q to the least g that is accepted with it, and to the largest.
     """
     (low, high), told = part.possible, told & ~part.known
     for share in _FURTHER:

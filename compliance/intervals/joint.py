@@ -27,12 +27,9 @@ def draws_of_answers(
 
     Parameters
     ----------
-    metric, mechanism : str
-        What was asked for, and what answered.
-    stratum : Stratum
-        Whom the metric looks at.
-    ends : Ends
-        The guaranteed intervals, before any bounding.
+    metric, mechanism : what was asked for, and what answered.
+    stratum : whom the metric looks at.
+    ends : the guaranteed intervals, before any bounding.
 
     Returns
     -------

@@ -66,14 +66,10 @@ class Size:
 
     Parameters
     ----------
-    value : float
-        A possible N0, or a number between two.
-    law : Additive
-        Of its noise.
-    whole : bool
-        Whether the noise was drawn on the whole numbers, or rounded to one.
-    shared : bool
-        Whether it is a coordinate of the very cube that the sums' noise is from.
+    value : a possible N0, or a number between two.
+    law : of its noise.
+    whole : whether the noise was drawn on the whole numbers, or rounded to one.
+    shared : whether it is a coordinate of the very cube that the sums' noise is from.
     """
 
     value: float
@@ -241,14 +237,10 @@ class Noises:
 
     Parameters
     ----------
-    own : Additive
-        Of each sum's own noise.
-    common : CubeNoise or None
-        Of noise that sums have in common besides.
-    coordinates : int
-        Of how many of its coordinates.
-    apart : bool
-        Whether noise on N0 that is shared is of the sums' own cube, not of what they have in common.
+    own : of each sum's own noise.
+    common : of noise that sums have in common besides.
+    coordinates : of how many of its coordinates.
+    apart : whether noise on N0 that is shared is of the sums' own cube, not of what they have in common.
     """
 
     own: Additive

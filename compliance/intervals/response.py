@@ -44,14 +44,11 @@ def intervals(
 
     Parameters
     ----------
-    parts : sequence of tuple
-        As of `fairwall.laws.values.part_values`: who is looked at, and what is added up, shape (m, n).
+    parts : as of `fairwall.laws.values.part_values`: who is looked at, and what is added up, shape (m, n).
     noisy : ndarray of float64
         y, shape (n,).
-    probabilities : sequence of float
-        With what probability each copy of the attributes was turned over.
-    fewest : int
-        How many people both groups have at least.
+    probabilities : with what probability each copy of the attributes was turned over.
+    fewest : how many people both groups have at least.
     """
     off, chances = turned_law(probabilities)
     deviation = math.sqrt(float(chances @ off**2))

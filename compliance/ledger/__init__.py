@@ -72,11 +72,9 @@ class _Chain:
 
     Parameters
     ----------
-    lock : Lock
-        Held while the books are written or read. Of two threads that take one chain for theirs, since a store lets go
-        of it when it loses a connection, the first is heard no more; but it may be counting yet.
-    seal : AnySeal or None
-        Of this chain alone.
+    lock : held while the books are written or read. Of two threads that take one chain for theirs, since a store lets
+        go of it when it loses a connection, the first is heard no more; but it may be counting yet.
+    seal : of this chain alone.
     """
 
     name: str
@@ -109,8 +107,7 @@ class Ledger:
     place : Path or str, optional
         A SQLite file, made where there is none, on a local disk; or the URL of a PostgreSQL database. Without it the
         ledger lives in memory, for a game.
-    seal : AnySeal, optional
-        Without it an old copy of the ledger passes for the ledger, and so does one that anybody wrote.
+    seal : without it an old copy of the ledger passes for the ledger, and so does one that anybody wrote.
     """
 
     def __init__(self, place: Place | None = None, seal: AnySeal | None = None) -> None:
@@ -142,9 +139,8 @@ class Ledger:
 
         Parameters
         ----------
-        data : bytes
-            What the name stands for from now on, as digests that say nothing to who lacks the key: 16 bytes for who is
-            in which group, 16 for all that the data say, and then, where it is known, whose they are, as of
+        data : what the name stands for from now on, as digests that say nothing to who lacks the key: 16 bytes for who
+            is in which group, 16 for all that the data say, and then, where it is known, whose they are, as of
             `compliance.records.same_people.Traits.sealed`. Empty binds nothing.
         """
         while not self._set_budget(Account(dataset, neighbours, budget, data)):
@@ -167,10 +163,8 @@ class Ledger:
 
         Parameters
         ----------
-        policy : bytes
-            The SHA-256 of its text.
-        served : sequence of Served
-            What it serves, to whom. Whoever has a share of one of these data sets and is not named loses it.
+        policy : the SHA-256 of its text.
+        served : what it serves, to whom. Whoever has a share of one of these data sets and is not named loses it.
         """
         with self._all_held() as (_, held):
             _check_groups(served, held)
@@ -265,8 +259,7 @@ class Ledger:
             request is answered already: by another process. It is called again if the facts are others by then.
         minimum_group : int
             How many people the answer takes groups to have at least, no more than the policy says that holds.
-        room : Room, optional
-            How much is kept for the developer, if not all.
+        room : how much is kept for the developer, if not all.
 
         Returns
         -------

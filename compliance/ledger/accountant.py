@@ -90,13 +90,10 @@ class Loss:
 
     Parameters
     ----------
-    epsilon : float
-        Above 0, but for `FREE`; may be infinite.
-    delta : float
-        In [0, 1).
-    multiplier : float
-        Of Gaussian noise: its standard deviation over the L2 sensitivity. 0 for every other law. `Rule.ZCDP` and
-        `Rule.TIGHT` work from it, the other rules from epsilon and delta.
+    epsilon : above 0, but for `FREE`; may be infinite.
+    delta : in [0, 1).
+    multiplier : of Gaussian noise: its standard deviation over the L2 sensitivity. 0 for every other law. `Rule.ZCDP`
+        and `Rule.TIGHT` work from it, the other rules from epsilon and delta.
     """
 
     epsilon: float
@@ -131,10 +128,8 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule, limit
 
     Parameters
     ----------
-    losses : mapping of Loss to int
-        How often each was charged.
-    delta : float
-        In [0, 1).
+    losses : how often each was charged.
+    delta : in [0, 1).
     rule : Rule
         * ``basic``: epsilons add up, and so do deltas (a filter by Rogers et al. 2016).
         * ``advanced``: with half of delta kept for the losses' own deltas and d the other half,
@@ -147,9 +142,8 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule, limit
           (fully adaptively: Smith and Thakurta 2022). For other losses that are all alike, the privacy loss
           distributions of the mechanisms, convolved (Koskela et al. 2020; `dp-accounting`), at half of delta. A mixed
           series has a filter at 0.16 of it: Gaussian where any of its noise is, else Renyi's (`fairwall.laws.renyi`).
-    limit : float
-        The budget's epsilon, which fixes the order of Renyi's filter before the first loss; infinite for none, and that
-        filter proves nothing.
+    limit : the budget's epsilon, which fixes the order of Renyi's filter before the first loss; infinite for none, and
+        that filter proves nothing.
 
     Returns
     -------
@@ -170,10 +164,8 @@ class Budget:
 
     Parameters
     ----------
-    epsilon : float
-        At least 0; infinite for no limit.
-    delta : float
-        In [0, 1). For every rule but ``basic`` it is what epsilon is stated at.
+    epsilon : at least 0; infinite for no limit.
+    delta : in [0, 1). For every rule but ``basic`` it is what epsilon is stated at.
     """
 
     epsilon: float

@@ -92,8 +92,7 @@ def restore(copy: Path, place: Place, seal: AnySeal, lost: Mapping[str, Loss]) -
     ----------
     place : Path or str
         Where the ledger was.
-    lost : mapping of str to Loss
-        Where the copy is not the newest: what each data set was charged after it, at most. It is charged again, and
+    lost : where the copy is not the newest: what each data set was charged after it, at most. It is charged again, and
         the ledger goes on from there. Empty for a copy from which nothing is missing.
 
     Returns

@@ -35,18 +35,13 @@ class Terms:
 
     Parameters
     ----------
-    developer : str
-        Empty for the data set as a whole.
-    neighbours : Neighbours
-        The relation that the budget is stated for.
-    time : float
-        Seconds since 1970, as every time here.
-    chain : bytes
-        The digest of this record and all before.
+    developer : empty for the data set as a whole.
+    neighbours : the relation that the budget is stated for.
+    time : seconds since 1970, as every time here.
+    chain : the digest of this record and all before.
     data : bytes
         A keyed digest of what the name of the data set stands for, see `Ledger.set_budget`; empty if it is not bound.
-    mac : bytes
-        What the service's key makes of the chain; empty where there is no key.
+    mac : what the service's key makes of the chain; empty where there is no key.
     """
 
     sequence: int
@@ -76,12 +71,9 @@ class Admission:
 
     Parameters
     ----------
-    policy : bytes
-        The SHA-256 of the policy's text.
-    served : tuple of Served
-        In the policy's order.
-    chain, mac : bytes
-        As in `Terms`.
+    policy : the SHA-256 of the policy's text.
+    served : in the policy's order.
+    chain, mac : as in `Terms`.
     """
 
     sequence: int
@@ -108,12 +100,9 @@ class Request:
 
     Parameters
     ----------
-    request_id : str
-        The developer's own name for the request.
-    digest : bytes
-        Of everything that is asked, the data set included.
-    neighbours : Neighbours
-        The relation that the loss is stated for.
+    request_id : the developer's own name for the request.
+    digest : of everything that is asked, the data set included.
+    neighbours : the relation that the loss is stated for.
     """
 
     dataset: str
@@ -132,10 +121,8 @@ class Reply:
 
     Parameters
     ----------
-    answer : bytes
-        What goes to the developer, and goes again on a repeat.
-    facts : bytes
-        What else the loss has paid for, which later answers to the same developer may use at no cost.
+    answer : what goes to the developer, and goes again on a repeat.
+    facts : what else the loss has paid for, which later answers to the same developer may use at no cost.
     """
 
     answer: bytes
@@ -153,10 +140,8 @@ class Room:
 
     Parameters
     ----------
-    epsilon : float
-        Each of it that the developer has paid on a data set is room for one unit there.
-    answers_a_day : int
-        New answers on all data sets, whatever they cost.
+    epsilon : each of it that the developer has paid on a data set is room for one unit there.
+    answers_a_day : new answers on all data sets, whatever they cost.
     """
 
     epsilon: float
@@ -169,10 +154,8 @@ class Entry:
 
     Parameters
     ----------
-    remaining : float
-        What the developer could still spend after it, in epsilon.
-    chain, mac : bytes
-        As in `Terms`.
+    remaining : what the developer could still spend after it, in epsilon.
+    chain, mac : as in `Terms`.
     """
 
     sequence: int
@@ -190,12 +173,9 @@ class Standing:
 
     Parameters
     ----------
-    budget : Budget or None
-        None if none was set, and nothing can be charged.
-    spent : float
-        In epsilon, by the budget's rule and at its delta.
-    remaining : float
-        In epsilon; a developer's is never more than the data set's.
+    budget : none if none was set, and nothing can be charged.
+    spent : in epsilon, by the budget's rule and at its delta.
+    remaining : in epsilon; a developer's is never more than the data set's.
     """
 
     budget: Budget | None
@@ -232,11 +212,9 @@ class Books:
 
     Parameters
     ----------
-    genesis : bytes
-        What the chain starts from: random, so that no two ledgers have a digest in common.
-    key : bytes
-        Only records that were written with it are counted. Empty for a reader without it, who sees no more than whether
-        the chain is whole.
+    genesis : what the chain starts from: random, so that no two ledgers have a digest in common.
+    key : only records that were written with it are counted. Empty for a reader without it, who sees no more than
+        whether the chain is whole.
     """
 
     def __init__(self, genesis: bytes, key: bytes = b"") -> None:

@@ -85,10 +85,8 @@ class Seal:
 
     Parameters
     ----------
-    path : Path
-        Outside the ledger's folder, and outside its backups.
-    key : bytes
-        See `load_key`.
+    path : outside the ledger's folder, and outside its backups.
+    key : see `load_key`.
     """
 
     path: Path

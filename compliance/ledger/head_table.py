@@ -65,12 +65,9 @@ class SealTable:
 
     Parameters
     ----------
-    url : str
-        As of `compliance.ledger.postgres.PostgresStore`.
-    key : bytes
-        See `compliance.ledger.head.load_key`.
-    chain : str
-        Whose head it is.
+    url : as of `compliance.ledger.postgres.PostgresStore`.
+    key : see `compliance.ledger.head.load_key`.
+    chain : whose head it is.
     """
 
     url: str

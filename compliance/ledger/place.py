@@ -69,16 +69,11 @@ class Inspection:
 
     Parameters
     ----------
-    chain : str
-        Its name: that of its data set, or empty for the one chain of a file.
-    genesis : bytes
-        What it starts from.
-    books : Books
-        What the records add up to, as far as the chain is whole.
-    records : tuple of Record
-        Those that are in the books, in order.
-    fault : str
-        What is wrong with the chain; empty if it is whole.
+    chain : its name: that of its data set, or empty for the one chain of a file.
+    genesis : what it starts from.
+    books : what the records add up to, as far as the chain is whole.
+    records : those that are in the books, in order.
+    fault : what is wrong with the chain; empty if it is whole.
     """
 
     chain: str
@@ -95,10 +90,8 @@ def inspect(place: Place, key: bytes = b"", *, untouched: bool = False) -> tuple
 
     Parameters
     ----------
-    key : bytes
-        As in `Books`.
-    untouched : bool
-        As of `reading`.
+    key : as in `Books`.
+    untouched : as of `reading`.
     """
     with reading(place, untouched=untouched) as session:
         return tuple(_inspected(session, chain, key) for chain in session.chains())

@@ -183,8 +183,7 @@ class PostgresStore:
 
     Parameters
     ----------
-    url : str
-        ``postgresql://[user@]host[:port]/database[?passfile=...]``, as libpq reads it, but for a password.
+    url : ``postgresql://[user@]host[:port]/database[?passfile=...]``, as libpq reads it, but for a password.
     """
 
     def __init__(self, url: str) -> None:

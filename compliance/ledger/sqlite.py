@@ -136,8 +136,7 @@ class SqliteStore:
 
     Parameters
     ----------
-    path : Path
-        Made where there is none; on a local disk.
+    path : made where there is none; on a local disk.
     """
 
     def __init__(self, path: Path) -> None:

@@ -102,10 +102,8 @@ def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Any.
-    bounding : Bounding
-        ``none`` for the mechanism as it is.
+    mechanism : any.
+    bounding : ``none`` for the mechanism as it is.
     """
     if bounding not in get_args(Bounding):
         raise ValueError(f"unknown bounding {bounding!r}, choose one of: {', '.join(get_args(Bounding))}")
@@ -152,14 +150,10 @@ def truncated_laplace(
     ----------
     values : ndarray of float64
         Shape (size,), each between 0 and the width. Secret.
-    width : float
-        A multiple of the step.
-    scale : float
-        At least 0; 0 only rounds. Public.
-    step : float
-        The grid's step, a power of two.
-    noise : Noise
-        Where the noise comes from.
+    width : a multiple of the step.
+    scale : at least 0; 0 only rounds. Public.
+    step : the grid's step, a power of two.
+    noise : where the noise comes from.
     """
     truths = noise.laplace(values, 0.0, step)
     if scale == 0:

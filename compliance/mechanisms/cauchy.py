@@ -18,8 +18,7 @@ class CauchyMechanism(Noisy):
 
     Parameters
     ----------
-    shares : Shares
-        The public range of group shares for which the noise is to be small.
+    shares : the public range of group shares for which the noise is to be small.
     """
 
     shares: Shares = DEFAULT_SHARES

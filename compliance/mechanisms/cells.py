@@ -70,8 +70,7 @@ class CellsMechanism(ByRecord):
 
     Parameters
     ----------
-    anew : bool
-        Whether each batch buys cells of its own, whatever was bought before: answers combine them all.
+    anew : whether each batch buys cells of its own, whatever was bought before: answers combine them all.
     """
 
     anew: bool = False

@@ -40,8 +40,7 @@ class NoisyCounts:
 
     Parameters
     ----------
-    size : float or None
-        N0 with noise; None where it was bought before.
+    size : N0 with noise; None where it was bought before.
     size_law, shared : Additive, bool
         Of N0's noise, and whether that is a coordinate of the sums' own cube, or of that of what is common.
     sums, law, rounded : ndarray of float64, Additive, float or ndarray of float64
@@ -50,8 +49,7 @@ class NoisyCounts:
         What was taken off each value before it was added up, and the unit of `law`: a number, or shape (k,).
     expected : callable or None
         From N0 as released to what the centred sums are taken for, shape (k,); None for what they are with noise.
-    common : Common or None
-        Noise that the sums have in common besides.
+    common : noise that the sums have in common besides.
     totals : ndarray of float64 or None
         Where who asks does not see the predictions, what they add up to over everybody with noise of the same law,
         shape (k,).
@@ -80,8 +78,7 @@ class Asked:
         Which. Public, but for sums of predictions that who asks does not see.
     n0, sums : int, ndarray of float64
         N0, and the sums over a=0, shape (k,).
-    known : bool
-        Whether N0 was bought before.
+    known : whether N0 was bought before.
     """
 
     stratum: Stratum
@@ -110,8 +107,7 @@ class CountsMechanism(Noisy):
 
     Parameters
     ----------
-    shrinks : bool
-        Whether answers move towards no gap where the noise hides them, `fairwall.laws.counts.shrunk_sums`.
+    shrinks : whether answers move towards no gap where the noise hides them, `fairwall.laws.counts.shrunk_sums`.
     """
 
     shrinks: bool = False
@@ -143,10 +139,8 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     ----------
     question, facts : Question, Facts
         As for `Mechanism.release`.
-    buy : Buy
-        Adds the noise; called once for each stratum, since one person is in one of them only.
-    shrinks, gaussian : bool
-        Whether answers move towards no gap, and the law of the noise.
+    buy : adds the noise; called once for each stratum, since one person is in one of them only.
+    shrinks, gaussian : whether answers move towards no gap, and the law of the noise.
     """
     metric = find_metric(question.metric)
     exact = question.sums()

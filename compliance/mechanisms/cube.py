@@ -32,8 +32,7 @@ class CubeMechanism(Noisy):
 
     Parameters
     ----------
-    shrinks : bool
-        Whether answers are the joint posterior mean of the batch, `fairwall.laws.posterior`.
+    shrinks : whether answers are the joint posterior mean of the batch, `fairwall.laws.posterior`.
     """
 
     shrinks: bool = False

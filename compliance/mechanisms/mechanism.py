@@ -43,17 +43,13 @@ class Question:
 
     Parameters
     ----------
-    metric : str
-        A key of `compliance.records.metrics.METRICS` that the records are audited for.
+    metric : a key of `compliance.records.metrics.METRICS` that the records are audited for.
     predictions : ndarray
         Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1], as of
         `fairwall.laws.values.Values`. Public to who asks.
-    records : Records
-        Secret.
-    stands_for : float
-        How many people each of them stands for, who do not exist.
-    candidates : Candidates or None
-        What the models are candidates for, where the least gap is searched for. Public.
+    records : secret.
+    stands_for : how many people each of them stands for, who do not exist.
+    candidates : what the models are candidates for, where the least gap is searched for. Public.
     """
 
     metric: str
@@ -135,16 +131,13 @@ class Release:
     ----------
     values : ndarray of float64
         The answers, shape (m,). Not bounded to the metric's range unless the mechanism says so.
-    facts : Facts
-        What else the batch has bought: later batches of the account get it back and pay nothing for it.
+    facts : what else the batch has bought: later batches of the account get it back and pay nothing for it.
     low, high : ndarray of float64 or None
         Between what numbers the exact gaps lie with a probability of at least `fairwall.laws.quantiles.LEVEL`
         each, shape (m,), whoever is who; computed from what is released and from public numbers alone. They may lie
         outside the metric's range. None where no such numbers are known.
-    likely : Ends or None
-        Between what numbers they are believed to lie as often, where that is something else.
-    joint : Joint or None
-        What is believed of all gaps together, where that is more than each answer's interval says.
+    likely : between what numbers they are believed to lie as often, where that is something else.
+    joint : what is believed of all gaps together, where that is more than each answer's interval says.
     """
 
     values: NDArray[np.float64]
@@ -230,16 +223,11 @@ class Mechanism(Protocol):
 
         Parameters
         ----------
-        question : Question
-            The batch. Secret.
-        facts : Facts
-            What earlier batches of the same account have released.
-        epsilon : float
-            Privacy budget of the whole batch, above 0; infinite for no noise.
-        delta : float
-            The same, in [0, 1).
-        noise : Noise
-            Where the noise comes from.
+        question : the batch. Secret.
+        facts : what earlier batches of the same account have released.
+        epsilon : privacy budget of the whole batch, above 0; infinite for no noise.
+        delta : the same, in [0, 1).
+        noise : where the noise comes from.
 
         Returns
         -------

@@ -24,8 +24,7 @@ class PassFail(ByRecord):
 
     Parameters
     ----------
-    threshold : float
-        The policy's limit of the absolute value, at least 0. Public.
+    threshold : the policy's limit of the absolute value, at least 0. Public.
     """
 
     threshold: float = 0.1

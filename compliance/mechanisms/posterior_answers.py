@@ -47,12 +47,9 @@ class Told:
 
     Parameters
     ----------
-    size, size_variance : float
-        N0 as released, and the variance of its noise.
-    seen : Seen
-        The noisy sums.
-    excess : float
-        The excess kurtosis of all noise on N0 together; 0 for normal noise.
+    size, size_variance : N0 as released, and the variance of its noise.
+    seen : the noisy sums.
+    excess : the excess kurtosis of all noise on N0 together; 0 for normal noise.
     """
 
     size: float
@@ -128,10 +125,8 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], Ends, 
 
     Parameters
     ----------
-    question : Question
-        The batch.
-    look : Look
-        Called once for each stratum of the metric.
+    question : the batch.
+    look : called once for each stratum of the metric.
 
     Returns
     -------

@@ -44,11 +44,9 @@ class ProposeTestRelease(Noisy):
 
     Parameters
     ----------
-    minority_share : float
-        The least share of a stratum's smaller group that the noise is made for, in (0, 1/2]. Public: a guess, from the
-        census for instance, and never from the records.
-    test_share : float
-        The part of epsilon that the test spends, in (0, 1).
+    minority_share : the least share of a stratum's smaller group that the noise is made for, in (0, 1/2]. Public: a
+        guess, from the census for instance, and never from the records.
+    test_share : the part of epsilon that the test spends, in (0, 1).
     """
 
     minority_share: float = MINORITY_SHARE

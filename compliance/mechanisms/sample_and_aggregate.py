@@ -42,8 +42,7 @@ class SampleAndAggregate(ByRecord):
 
     Parameters
     ----------
-    block_size : int
-        About how many people of the metric's smallest stratum a block has, at least 2. Public.
+    block_size : about how many people of the metric's smallest stratum a block has, at least 2. Public.
     """
 
     block_size: int = BLOCK_SIZE

@@ -24,10 +24,8 @@ class SparseVectorMechanism(ByRecord):
 
     Parameters
     ----------
-    threshold : float
-        The policy's limit of the absolute gap. Public.
-    positives : int
-        How many models a batch can find above it, at least 1. Public.
+    threshold : the policy's limit of the absolute gap. Public.
+    positives : how many models a batch can find above it, at least 1. Public.
     """
 
     threshold: float = 0.1

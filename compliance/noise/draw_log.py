@@ -28,8 +28,7 @@ class DrawLog:
 
     Parameters
     ----------
-    path : Path
-        Made at the first draw; what it holds already is drawn again.
+    path : made at the first draw; what it holds already is drawn again.
     """
 
     def __init__(self, path: Path) -> None:

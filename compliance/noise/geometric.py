@@ -36,10 +36,8 @@ def geometric(rate: Fraction, size: int, bits: random.Random) -> NDArray[np.int6
 
     Parameters
     ----------
-    rate : Fraction
-        At least `RATE_MIN`.
-    bits : random.Random
-        Where all bits come from.
+    rate : at least `RATE_MIN`.
+    bits : where all bits come from.
 
     Returns
     -------

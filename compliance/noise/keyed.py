@@ -17,8 +17,7 @@ class KeyedBits(random.Random):
 
     Parameters
     ----------
-    key : bytes
-        32 bytes.
+    key : 32 bytes.
     """
 
     def __init__(self, key: bytes) -> None:

@@ -61,12 +61,9 @@ def step_for(scale: float, fineness: int = 20, magnitude: float = 1.0) -> float:
 
     Parameters
     ----------
-    scale : float
-        The smallest scale that the noise can have whatever the secret, at least 0.
-    fineness : int
-        The step is at most 2^-fineness of the scale, unless that is finer than float64 can tell secrets apart.
-    magnitude : float
-        How large the secret can be, whatever it is.
+    scale : the smallest scale that the noise can have whatever the secret, at least 0.
+    fineness : the step is at most 2^-fineness of the scale, unless that is finer than float64 can tell secrets apart.
+    magnitude : how large the secret can be, whatever it is.
 
     Returns
     -------
@@ -109,10 +106,8 @@ class Noise(Protocol):
         ----------
         values : ndarray of float64
             Secret numbers, shape (size,).
-        scale : float
-            At least 0; 0 only rounds.
-        step : float
-            The grid's step, a power of two.
+        scale : at least 0; 0 only rounds.
+        step : the grid's step, a power of two.
         """
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
@@ -128,13 +123,10 @@ class Noise(Protocol):
         ----------
         values : ndarray of float64
             Secret numbers, shape (size,), at least one.
-        scale : float
-            At least 0; 0 only rounds.
-        step : float
-            The grid's step, a power of two; at most scale/size, or draws take long.
-        least : int
-            Above 0 for a staircase: how many steps its least size has. One person moves each of the values by at most
-            1, and its sizes are so far apart. 0 is for sizes of all kinds.
+        scale : at least 0; 0 only rounds.
+        step : the grid's step, a power of two; at most scale/size, or draws take long.
+        least : above 0 for a staircase: how many steps its least size has. One person moves each of the values by at
+            most 1, and its sizes are so far apart. 0 is for sizes of all kinds.
         """
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
@@ -226,8 +218,7 @@ class System:
 
     Parameters
     ----------
-    bits : random.Random
-        Where all bits come from, but those of Gaussian noise, which are the operating system's.
+    bits : where all bits come from, but those of Gaussian noise, which are the operating system's.
     """
 
     bits: random.Random = field(default_factory=random.SystemRandom, repr=False)

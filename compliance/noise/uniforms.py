@@ -18,8 +18,7 @@ def seeded(seed: bytes) -> Draw:
 
     Parameters
     ----------
-    seed : bytes
-        32 bytes, kept as secret as what is drawn with them.
+    seed : 32 bytes, kept as secret as what is drawn with them.
     """
     if len(seed) != 32:
         raise ValueError("a seed has 32 bytes")
@@ -39,12 +38,9 @@ def bernoulli(probability: float, size: int, draw: Draw) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    probability : float
-        In [0, 1].
-    size : int
-        How many.
-    draw : Draw
-        Of it `size` numbers are taken, and more where there are ties.
+    probability : in [0, 1].
+    size : how many.
+    draw : of it `size` numbers are taken, and more where there are ties.
     """
     uniform = draw(size)
     first = math.floor(math.ldexp(probability, 53))

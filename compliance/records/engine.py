@@ -76,14 +76,10 @@ class People:
 
     Parameters
     ----------
-    counts, quick : mapping of (label, group) to int
-        How many there are, and a digest of their ids by which a change is seen.
-    whose : mapping of (label, group) to tuple of int
-        A digest of their ids that no version of the engine changes.
-    sample : tuple of str
-        Some of the ids: which, only the ids themselves decide.
-    spelt : tuple of (tuple of str, tuple of str)
-        How the engine spells the values of the advantaged, and those of a positive label.
+    counts, quick : how many there are, and a digest of their ids by which a change is seen.
+    whose : a digest of their ids that no version of the engine changes.
+    sample : some of the ids: which, only the ids themselves decide.
+    spelt : how the engine spells the values of the advantaged, and those of a positive label.
     """
 
     counts: Mapping[_Cell, int] = field(repr=False)
@@ -126,15 +122,12 @@ class Engine:
 
     Parameters
     ----------
-    connect : callable
-        Opens the engine, an Ibis backend, for a query; raises `EngineError` if it is not there.
+    connect : opens the engine, an Ibis backend, for a query; raises `EngineError` if it is not there.
     people : Table
-    id, protected, label : str
-        Columns of that.
+    id, protected, label : columns of that.
     advantaged, disadvantaged, positive, negative : str, or tuple of str
         Their values, as of `fairwall.tables.roles.Roles`.
-    missing : tuple of str
-        Texts that stand for no value, besides those that always do.
+    missing : texts that stand for no value, besides those that always do.
     """
 
     connect: Callable[[], AbstractContextManager[Any]] = field(repr=False)
@@ -196,12 +189,9 @@ class Engine:
         ----------
         id_column, models : str, sequence of str
             Columns of the table; no models are all of them but the ids.
-        most : int
-            How many models there may be.
-        hidden : collection of str
-            The columns that hold no predictions, whatever table they are in.
-        known : People
-            Who people were when the service started.
+        most : how many models there may be.
+        hidden : the columns that hold no predictions, whatever table they are in.
+        known : who people were when the service started.
         """
         with work.waiting(), _ONE_AT_A_TIME, self.connect() as backend:
             scores, people = _opened(backend, table), self._everybody(backend, known.spelt)
@@ -278,12 +268,9 @@ class Tables:
 
     Parameters
     ----------
-    known : People
-        Who they were when the service started.
-    opened : mapping of str to OpenTable
-        By the name that requests call a table.
-    hidden : frozenset of str
-        The columns that hold no predictions, whatever table they are in.
+    known : who they were when the service started.
+    opened : by the name that requests call a table.
+    hidden : the columns that hold no predictions, whatever table they are in.
     """
 
     engine: Engine
@@ -314,8 +301,7 @@ def duckdb(database: Path | None, spill: Path | None) -> Iterator[Any]:
 
     Parameters
     ----------
-    spill : Path or None
-        A folder for what does not fit in memory; None for none.
+    spill : a folder for what does not fit in memory; None for none.
     """
     try:
         import duckdb

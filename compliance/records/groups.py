@@ -31,8 +31,7 @@ class Probable:
 
     Parameters
     ----------
-    name : str
-        Of the attribute.
+    name : of the attribute.
     parts : ndarray of int64, shape (people, values)
         Probabilities of the values, rounded (`fairwall.laws.probable.rounded`).
     golden : ndarray of bool, shape (people,)
@@ -54,8 +53,7 @@ class Grouped:
         The number of each person's value; of what is known by probabilities it counts in the golden sample alone.
     labels : ndarray of uint8, shape (people,)
         0, 1 or `NO_LABEL`.
-    probable : Probable or None
-        The attribute that is known by probabilities.
+    probable : the attribute that is known by probabilities.
     """
 
     attributes: tuple[Attribute, ...]
@@ -78,8 +76,7 @@ class Grouped:
 
         Parameters
         ----------
-        by : tuple of str
-            The attribute that is known by probabilities among them.
+        by : the attribute that is known by probabilities among them.
         stratum : ndarray of intp, shape (people,)
 
         Returns

@@ -23,10 +23,8 @@ def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    metric : str
-        A key of `METRICS`.
-    parts : sequence of GroupSums
-        Sums and counts for each of the metric's `parts`, in their order.
+    metric : a key of `METRICS`.
+    parts : sums and counts for each of the metric's `parts`, in their order.
 
     Returns
     -------

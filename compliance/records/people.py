@@ -38,11 +38,9 @@ class Records:
         0 or 1.
     protected : ndarray of uint8, shape (people,)
         1 = advantaged, 0 = disadvantaged.
-    metrics : tuple of str
-        The metrics that these records will be audited for.
-    minimum_group : int
-        How many people each group has at least in every stratum that these metrics look at. Public, and part of what
-        neighbours are: noise counts on it.
+    metrics : the metrics that these records will be audited for.
+    minimum_group : how many people each group has at least in every stratum that these metrics look at. Public, and
+        part of what neighbours are: noise counts on it.
     """
 
     labels: NDArray[np.uint8]

@@ -24,14 +24,11 @@ class Ids:
 
     Parameters
     ----------
-    public_columns : tuple of str
-        Further columns that both sides hold.
+    public_columns : further columns that both sides hold.
     order : ndarray of intp, shape (people,)
         Which row comes when, in the order of ids.
-    digests : tuple of bytes
-        The digest of the ids, and that of ids and public columns if there are any.
-    column_digests : tuple of bytes
-        For each public column the digest of the ids and that column.
+    digests : the digest of the ids, and that of ids and public columns if there are any.
+    column_digests : for each public column the digest of the ids and that column.
     """
 
     column: str
@@ -83,8 +80,7 @@ class Rows:
         Parameters
         ----------
         predictions : ndarray, shape (models, people)
-        by_ids : bool
-            Whether their columns are in the order of ids, rather than of the file.
+        by_ids : whether their columns are in the order of ids, rather than of the file.
         """
         places = self._places_by_ids if by_ids else self._places
         if places is None:  # nothing is copied where everybody is in place already

@@ -88,12 +88,9 @@ class Traits:
 
     Parameters
     ----------
-    content : bytes
-        The digest of the file.
-    rows : tuple of _Sketch
-        Of rows by all columns, and by all but each of them; and where there are ids, of both without these.
-    ids : bytes
-        Digests of the ids, 8 bytes each; none where there are no ids.
+    content : the digest of the file.
+    rows : of rows by all columns, and by all but each of them; and where there are ids, of both without these.
+    ids : digests of the ids, 8 bytes each; none where there are no ids.
     """
 
     content: bytes
@@ -120,12 +117,9 @@ def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> 
 
     Parameters
     ----------
-    source : Path
-        A CSV or Parquet file.
-    hidden : collection of str
-        The columns that are not looked at: whatever is protected.
-    ids : str, optional
-        The column of ids.
+    source : a CSV or Parquet file.
+    hidden : the columns that are not looked at: whatever is protected.
+    ids : the column of ids.
     """
     with source.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").digest()[:16]

@@ -62,10 +62,8 @@ class TableSums:
         How many of them are disadvantaged.
     sum0 : ndarray of float64, shape (2, models)
         The total over these.
-    are_decisions : bool
-        Whether every prediction is 0 or 1.
-    digest : bytes
-        Of all ids and predictions, whatever the order of rows; empty of models that are handed over.
+    are_decisions : whether every prediction is 0 or 1.
+    digest : of all ids and predictions, whatever the order of rows; empty of models that are handed over.
     """
 
     people: NDArray[np.int64]

@@ -67,17 +67,13 @@ class Plugin:
 
     Parameters
     ----------
-    kind, name : str
-        One of `KINDS`, and as scenarios and policies name it.
-    source : str
-        Where it is from: a package and its version, or a file's name.
+    kind, name : one of `KINDS`, and as scenarios and policies name it.
+    source : where it is from: a package and its version, or a file's name.
     digest : str
         SHA-256, in hexadecimal, of the file, or of all Python files of the package; empty where it has no record of
         them, as of a package that is installed with ``-e``: then it is not used.
-    place : str
-        ``module:object``; empty for a file.
-    text : str
-        The file's text.
+    place : ``module:object``; empty for a file.
+    text : the file's text.
     """
 
     kind: str
@@ -185,12 +181,9 @@ class Table(dict[str, T]):
 
     Parameters
     ----------
-    adapt : callable
-        From a plug-in, and what it gave, to a row like ours that sees to what it does.
-    stand_in : callable, optional
-        From a name to what stands for it in processes that do not run it.
-    also : str
-        Another kind of plug-in by whose names there is a stand-in.
+    adapt : from a plug-in, and what it gave, to a row like ours that sees to what it does.
+    stand_in : from a name to what stands for it in processes that do not run it.
+    also : another kind of plug-in by whose names there is a stand-in.
     """
 
     def __init__(

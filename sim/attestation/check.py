@@ -60,12 +60,9 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
 
     Parameters
     ----------
-    file : Path
-        Either of the two.
-    authority : Path, optional
-        The deployment's ``authority.pem``, from the reader's own credentials.
-    key : Path, optional
-        Instead, compliance's public key, if it signs with a key of its own.
+    file : either of the two.
+    authority : the deployment's ``authority.pem``, from the reader's own credentials.
+    key : instead, compliance's public key, if it signs with a key of its own.
     """
     page = file
     if file.name.endswith(STATEMENT):

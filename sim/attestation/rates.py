@@ -47,8 +47,7 @@ def rates_of(answer: bytes) -> dict[str, Any]:
 
     Parameters
     ----------
-    answer : bytes
-        A ``GroupRelease``, as the ledger keeps it.
+    answer : a ``GroupRelease``, as the ledger keeps it.
 
     Returns
     -------

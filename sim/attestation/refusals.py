@@ -29,10 +29,8 @@ def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None =
 
     Parameters
     ----------
-    dataset : str, optional
-        Count those about this data set alone.
-    caller : str, optional
-        Count those of this caller alone, as the log writes it, such as "developer/alice".
+    dataset : count those about this data set alone.
+    caller : count those of this caller alone, as the log writes it, such as "developer/alice".
 
     Returns
     -------

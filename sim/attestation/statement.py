@@ -46,18 +46,13 @@ def account_of(
 
     Parameters
     ----------
-    chains : sequence of Inspection
-        Whole.
-    at : datetime
-        When it is signed.
-    signer : dict of str to str
-        See `sim.attestation.envelope.Signer`.
+    chains : whole.
+    at : when it is signed.
+    signer : see `sim.attestation.envelope.Signer`.
     dataset, developer : str, optional
         Tell of this data set, or of this developer's questions, alone. What a data set has lost in all is told anyway.
-    refusals : dict, optional
-        See `sim.attestation.refusals`.
-    law : sequence of dict, optional
-        See `sim.attestation.law.stated`.
+    refusals : see `sim.attestation.refusals`.
+    law : see `sim.attestation.law.stated`.
 
     Returns
     -------

@@ -47,14 +47,10 @@ def request_digest(
     ----------
     predictions : array_like, shape (people,) or (models, people)
         In the order in which they were sent.
-    epsilon, threshold : float
-        As asked.
-    rows_digest : bytes
-        As it was sent; empty where rows were not told by ids.
-    by : str
-        The column that was named; empty for none.
-    sent_as : type
-        The predictions' type on the wire.
+    epsilon, threshold : as asked.
+    rows_digest : as it was sent; empty where rows were not told by ids.
+    by : the column that was named; empty for none.
+    sent_as : the predictions' type on the wire.
     """
     batch = np.atleast_2d(np.asarray(predictions)).astype(sent_as)
     header = AuditHeader(
@@ -102,14 +98,10 @@ def asked_about(
     Parameters
     ----------
     predictions : ndarray, shape (people,) or (models, people)
-    audits : sequence of mapping
-        See `sim.attestation.statement.account_of`.
-    epsilon : float, optional
-        What was asked for, where it is not what was charged: an answer may cost less.
-    threshold : float, optional
-        As it was asked; without one, audits without a threshold are found.
-    rows_digest : bytes
-        As it was sent; without one, audits whose rows were not told by ids are found.
+    audits : see `sim.attestation.statement.account_of`.
+    epsilon : what was asked for, where it is not what was charged: an answer may cost less.
+    threshold : as it was asked; without one, audits without a threshold are found.
+    rows_digest : as it was sent; without one, audits whose rows were not told by ids are found.
     """
     models = models_in(predictions)
     exactly = [kind for kind in _SENT_AS if np.array_equal(predictions.astype(kind), predictions)]

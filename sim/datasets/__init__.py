@@ -79,10 +79,8 @@ def load(
         The protected column's values for the two groups; other rows are left out. ``disadvantaged`` may be several, and
         must be given where the column has more than two values. The defaults' groups are a pair: they hold where
         ``advantaged`` is not given.
-    label, positive, negative : str or None
-        The outcome column, its favourable value and, where it has more than two, the others.
-    missing_values : tuple of str
-        Texts that stand for no value, besides those that always do.
+    label, positive, negative : the outcome column, its favourable value and, where it has more than two, the others.
+    missing_values : texts that stand for no value, besides those that always do.
     """
     asked = Asked(protected, advantaged, disadvantaged, label, positive, tuple(drop), negative, missing_values)
     if source in SHIPPED:

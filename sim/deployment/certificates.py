@@ -64,10 +64,8 @@ def write(
         Gets ``compliance/`` and a ``developer-<name>/`` for each developer, with ``authority.pem``, ``certificate.pem``
         and ``key.pem`` in it, in compliance's an empty list ``revoked.pem`` besides; ``issued.pem``; and, if an
         authority is minted, ``authority/`` with its certificate and its key.
-    days : int
-        How long the certificates hold; an authority that is minted holds ten years.
-    authority : Authority, optional
-        By default one is minted.
+    days : how long the certificates hold; an authority that is minted holds ten years.
+    authority : by default one is minted.
 
     Returns
     -------
@@ -157,10 +155,8 @@ def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_ol
 
     Parameters
     ----------
-    name : str
-        A developer's, or `COMPLIANCE`.
-    revoke_old : bool
-        Revoke a developer's older certificates, which hold on otherwise.
+    name : a developer's, or `COMPLIANCE`.
+    revoke_old : revoke a developer's older certificates, which hold on otherwise.
 
     Returns
     -------
@@ -183,8 +179,7 @@ def revoke(folder: Path, name: str, authority: Authority, serial: int | None = N
 
     Parameters
     ----------
-    serial : int, optional
-        The number of the only one of them that is meant.
+    serial : the number of the only one of them that is meant.
 
     Returns
     -------

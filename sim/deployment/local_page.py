@@ -38,16 +38,11 @@ class LocalPage(ThreadingTCPServer):
 
     Parameters
     ----------
-    port : int
-        0 for one of the system's choice.
-    make : callable
-        Makes the page, HTML; it is called by one thread at a time.
-    users : collection of int
-        Whose browsers are answered, beside root's: the numbers of users.
-    styles : collection of str
-        The SHA-256 of the style sheets that the page has, in base64; a browser takes no others.
-    seconds : int
-        How often browsers read the page again.
+    port : 0 for one of the system's choice.
+    make : makes the page, HTML; it is called by one thread at a time.
+    users : whose browsers are answered, beside root's: the numbers of users.
+    styles : the SHA-256 of the style sheets that the page has, in base64; a browser takes no others.
+    seconds : how often browsers read the page again.
     """
 
     allow_reuse_address = True

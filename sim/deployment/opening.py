@@ -40,10 +40,8 @@ class Opened:
 
     Parameters
     ----------
-    of : int
-        How many it kept.
-    wrong : dict of str to str
-        What is wrong with a request, by its id; "" for the commitment itself.
+    of : how many it kept.
+    wrong : what is wrong with a request, by its id; "" for the commitment itself.
     """
 
     opened: tuple[str, ...]
@@ -56,10 +54,8 @@ def open_requests(policy_file: Path, folder: Path, openings: int | None) -> Open
 
     Parameters
     ----------
-    policy_file : Path
-        The deployment's policy, beside its data and credentials.
-    folder : Path
-        What the developer kept.
+    policy_file : the deployment's policy, beside its data and credentials.
+    folder : what the developer kept.
     """
     kept = Kept.read(folder)
     if openings is not None and openings > len(kept.request_ids):

@@ -71,21 +71,14 @@ def recommend(
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    n : int
-        People whom the metric looks at, at least 3.
-    queries : int
-        m, at least 1.
-    epsilon, delta : float
-        The batch's whole budget: above 0 and finite; in [0, 1).
-    low, high : float
-        The range of the disadvantaged group's share, above 0 and below 1.
-    reveal_max : float
-        What a batch may give away, from 1/2 to 1, for no limit.
-    minimum_group : int or None
-        How many people both groups have at least, by the policy. None where there is no policy: what a batch gives away
-        is then told of the range of shares.
+    metric : a key of `fairwall.laws.metric.METRICS`.
+    n : people whom the metric looks at, at least 3.
+    queries : m, at least 1.
+    epsilon, delta : the batch's whole budget: above 0 and finite; in [0, 1).
+    low, high : the range of the disadvantaged group's share, above 0 and below 1.
+    reveal_max : what a batch may give away, from 1/2 to 1, for no limit.
+    minimum_group : how many people both groups have at least, by the policy. None where there is no policy: what a
+        batch gives away is then told of the range of shares.
     """
     try:
         metric = find_metric(metric).name

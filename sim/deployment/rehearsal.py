@@ -73,18 +73,12 @@ class Asked:
 
     Parameters
     ----------
-    data : str
-        What the data set is called.
-    people : int
-        How many there are.
-    ids : sequence of str or None
-        What they are known by; None where their order is trusted.
-    labels : sequence of int or None
-        0 or 1 of each; None has half of them drawn.
-    metrics, mechanism, epsilon : tuple of str, str, float
-        As in a policy.
-    seed : int
-        What everybody's groups are drawn by.
+    data : what the data set is called.
+    people : how many there are.
+    ids : what they are known by; None where their order is trusted.
+    labels : 0 or 1 of each; None has half of them drawn.
+    metrics, mechanism, epsilon : as in a policy.
+    seed : what everybody's groups are drawn by.
     """
 
     data: str

@@ -172,8 +172,7 @@ def party_seed(secret: bytes, seed: int, party: str) -> bytes:
     secret : bytes
         The run's: 32 random bytes, or ``WRITTEN_DOWN``, with which games repeat from their seed alone and keep no
         secret from a party that tries all seeds.
-    seed : int
-        The trial's: the scenario's seed and the trial's number.
+    seed : the trial's: the scenario's seed and the trial's number.
 
     Returns
     -------

@@ -63,10 +63,8 @@ class Front:
 
     Parameters
     ----------
-    shown : renderable
-        In 80 columns.
-    page : callable
-        Tells it at length.
+    shown : in 80 columns.
+    page : tells it at length.
     """
 
     shown: RenderableType
@@ -79,17 +77,12 @@ class Redecoding:
 
     Parameters
     ----------
-    deal : str
-        Which deal names the decoder: that of Take<deal>Deal.
-    submission : str
-        By which method the developer submits what the decoder made.
-    refusal : callable
-        Says why a decoder does not go with a deal, or None where it does.
-    rename : callable
-        Names another decoder in a message on its way to the developer; it is told every one.
-    score : callable
-        Gives leakage and the leakage without a query, in percent, from the deal, labels and protected attributes, each
-        of shape (n,), and the submission.
+    deal : which deal names the decoder: that of Take<deal>Deal.
+    submission : by which method the developer submits what the decoder made.
+    refusal : says why a decoder does not go with a deal, or None where it does.
+    rename : names another decoder in a message on its way to the developer; it is told every one.
+    score : gives leakage and the leakage without a query, in percent, from the deal, labels and protected attributes,
+        each of shape (n,), and the submission.
     """
 
     deal: str
@@ -108,50 +101,32 @@ class Game(Generic[S, D, O]):
 
     Parameters
     ----------
-    name : str
-        As ``scenario.game`` has it.
-    wire : Game
-        What Join tells the parties.
-    scenario : type
-        What its scenario files may hold.
-    service : ServiceDescriptor
-        Its own service. Deals are its methods named Take*Deal, a trial's steps those named Submit* and Release*.
-    deal : callable
-        Draws a trial's cards: a function of its cell, its number within that, the deal's id and the run's secret.
+    name : as ``scenario.game`` has it.
+    wire : what Join tells the parties.
+    scenario : what its scenario files may hold.
+    service : its own service. Deals are its methods named Take*Deal, a trial's steps those named Submit* and Release*.
+    deal : draws a trial's cards: a function of its cell, its number within that, the deal's id and the run's secret.
         Raises DealError where the table cannot give them, and DataError where it cannot be loaded.
-    dealer : callable
-        Takes a seat at a table.
+    dealer : takes a seat at a table.
     record : callable
         Writes a trial down, in a line for each of the scenario's ``parts``. What any game's line has is the runner's to
         add: trial, seed, game, seconds and the swept keys.
-    summarise : callable
-        Sums up one part of one cell, from the swept keys and its lines.
+    summarise : sums up one part of one cell, from the swept keys and its lines.
     outcome : callable
         Finds in the messages of a trial what was dealt and what came of it; as ``deal``, with the messages in place of
         the id.
-    recompute : callable
-        Gives the comparisons for the trials of a session.
-    tolerance : float
-        How far recomputed figures may be from recorded ones, for each 1 that they have.
-    told : callable, optional
-        Compares what the referee answered to submissions with what was dealt and what came of it.
-    page : callable
-        Says what a run comes to, from its sweep, its lines and their summary.
-    tables : callable
-        Lays out what was measured, from the same: the page shows it, and the terminal.
-    captions : callable
-        Says in words what the messages of its service say, by message.
-    headline : Measure, optional
-        What of a line tells first how a trial came out; it has a scale.
-    redecoding : Redecoding, optional
-        Of a game whose developer decodes answers.
-    require : callable
-        Raises where a library is missing that the game needs.
-    needs : callable
-        Names the extras of fairwall that a scenario needs to be played, besides ``games``.
-    frontier : callable, optional
-        Finds the cells that no other cell beats, from its sweep, its lines and their summary. Raises UserError where no
-        cell can be held against others.
+    recompute : gives the comparisons for the trials of a session.
+    tolerance : how far recomputed figures may be from recorded ones, for each 1 that they have.
+    told : compares what the referee answered to submissions with what was dealt and what came of it.
+    page : says what a run comes to, from its sweep, its lines and their summary.
+    tables : lays out what was measured, from the same: the page shows it, and the terminal.
+    captions : says in words what the messages of its service say, by message.
+    headline : what of a line tells first how a trial came out; it has a scale.
+    redecoding : of a game whose developer decodes answers.
+    require : raises where a library is missing that the game needs.
+    needs : names the extras of fairwall that a scenario needs to be played, besides ``games``.
+    frontier : finds the cells that no other cell beats, from its sweep, its lines and their summary. Raises UserError
+        where no cell can be held against others.
     """
 
     name: str

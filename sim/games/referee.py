@@ -33,14 +33,10 @@ class Referee(RefereeServiceServicer):
 
     Parameters
     ----------
-    run : str
-        The run's id.
-    scenario_digest : str
-        What the parties are told of the scenario.
-    played : Game
-        Which game is played.
-    table : Table
-        The one at which its dealer deals.
+    run : the run's id.
+    scenario_digest : what the parties are told of the scenario.
+    played : which game is played.
+    table : the one at which its dealer deals.
     """
 
     run: str

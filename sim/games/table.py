@@ -133,12 +133,9 @@ class Table:
 
         Parameters
         ----------
-        kind : type
-            Of which kind of trial the party is dealt cards.
-        after : str
-            The last deal that it took.
-        ready : callable
-            Whether it is dealt in by now.
+        kind : of which kind of trial the party is dealt cards.
+        after : the last deal that it took.
+        ready : whether it is dealt in by now.
         """
         found: _T | None = None
 

@@ -80,10 +80,8 @@ def choices(batch: Batch, within: float | None = None, told: Callable[[float], N
 
     Parameters
     ----------
-    within : float or None
-        The half-width to look at first; None for what the batch reaches, or comes closest to.
-    told : callable
-        Is called with each epsilon that is looked at.
+    within : the half-width to look at first; None for what the batch reaches, or comes closest to.
+    told : is called with each epsilon that is looked at.
     """
     bought = []
     for answered, reach in reaches(batch, sorted({*EPSILONS, batch.epsilon}), within or WITHIN):

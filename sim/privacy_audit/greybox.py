@@ -146,12 +146,9 @@ def faults(mechanism: Mechanism, pairs: Iterable[Pair], epsilon: float, delta: f
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Anybody's. That nothing is found proves nothing of neighbours that are not tried.
-    pairs : iterable of Pair
-        At least one.
-    epsilon, delta : float
-        What a batch is asked for at.
+    mechanism : anybody's. That nothing is found proves nothing of neighbours that are not tried.
+    pairs : at least one.
+    epsilon, delta : what a batch is asked for at.
     """
     found: dict[tuple[str, Place], Fault] = {}
     for pair, (draw, factors) in itertools.product(pairs, enumerate(_SESSIONS)):

@@ -39,14 +39,11 @@ class Call:
     kind : str
         Which of the noise's methods; ``turned`` for attributes that coins of it turned over, ``balanced`` and ``ball``
         for counts by group.
-    public : tuple
-        What must not depend on the secret: the shape, and the grid.
-    scale : float
-        Or the probability, or a rate.
+    public : what must not depend on the secret: the shape, and the grid.
+    scale : or the probability, or a rate.
     values, output : ndarray
         What was handed over, and what came back.
-    site : tuple of Place
-        Who called, innermost first.
+    site : who called, innermost first.
     """
 
     kind: str

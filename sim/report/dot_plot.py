@@ -52,17 +52,12 @@ def dot_plot(
 
     Parameters
     ----------
-    level : str
-        What the dotted line is.
-    alike : bool
-        Whether the panels' numbers are of one kind, and have one scale.
-    look : mapping of str to Look, optional
-        Of each series, as other figures of the page draw it; without it they are black and grey.
-    together : bool
-        Whether a row's marks stand on one line, each as its look is; else every second series is hollow, so that they
-        differ on a copy without colours.
-    broad : float
-        How broad a panel is, in inches.
+    level : what the dotted line is.
+    alike : whether the panels' numbers are of one kind, and have one scale.
+    look : of each series, as other figures of the page draw it; without it they are black and grey.
+    together : whether a row's marks stand on one line, each as its look is; else every second series is hollow, so that
+        they differ on a copy without colours.
+    broad : how broad a panel is, in inches.
     """
     names = [row for row, _ in next(iter(panels[0].series.values()))]
     series = list(panels[0].series)

@@ -121,8 +121,7 @@ def estimate_of(mean: float, sd: float | None, trials: int, within: Range) -> Es
 
     Parameters
     ----------
-    sd : float or None
-        The standard deviation of a single trial, n - 1 in the denominator; None for one trial.
+    sd : the standard deviation of a single trial, n - 1 in the denominator; None for one trial.
     within : (float, float)
         What range a trial's number has.
     """

@@ -95,10 +95,8 @@ def front_plot(
 
     Parameters
     ----------
-    axes_names : tuple of str
-        What is across, and what is up.
-    key : mapping of str to Look
-        Of the legend.
+    axes_names : what is across, and what is up.
+    key : of the legend.
     """
     crowded = len(points) > _LABELLED
     handles = [

@@ -34,10 +34,8 @@ def side_by_side(
 
     Parameters
     ----------
-    what : str
-        What is up.
-    groups : mapping of str to sequence of (what it is, share)
-        In percent; all groups have the same things in the same order.
+    what : what is up.
+    groups : in percent; all groups have the same things in the same order.
     level : (value, what it is)
         A dotted line.
     """
@@ -77,17 +75,13 @@ def along(
 
     Parameters
     ----------
-    axes_names : tuple of str
-        What is along, and what is up.
+    axes_names : what is along, and what is up.
     lines : mapping of str to sequence of (place, number)
-    printed : mapping of str to sequence of (place, value), optional
-        By the line that they belong to.
+    printed : by the line that they belong to.
     level : (value, what it is)
         A dotted line.
-    joined : bool
-        Whether the places have an order, so that a line may join them.
-    top : float, optional
-        Where the upward axis ends.
+    joined : whether the places have an order, so that a line may join them.
+    top : where the upward axis ends.
     """
     printed = printed or {}
     places = list(dict.fromkeys(place for rows in lines.values() for place, _ in rows))

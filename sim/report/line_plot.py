@@ -103,14 +103,10 @@ def line_plot(
     ----------
     name, title, caption, alt, wide : str, bool
         See `Figure`.
-    y : sequence of Axis
-        Of each row.
-    above : bool
-        Whether the legend stands above the panels.
-    columns : int
-        How many entries of the legend stand side by side; 0 for as many as fit.
-    more : sequence of Line2D
-        Further entries.
+    y : of each row.
+    above : whether the legend stands above the panels.
+    columns : how many entries of the legend stand side by side; 0 for as many as fit.
+    more : further entries.
     """
 
     def paint(canvas: Canvas) -> None:

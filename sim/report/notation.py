@@ -48,8 +48,7 @@ def number(value: float | str | None, digits: int = 3) -> str:
     ----------
     value : float, str or None
         "inf" is infinite; None is written as a dash.
-    digits : int
-        Whole digits are kept only up to this many: 1553 becomes 1550.
+    digits : whole digits are kept only up to this many: 1553 becomes 1550.
     """
     if value is None:
         return MISSING

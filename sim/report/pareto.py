@@ -16,9 +16,8 @@ def dominated(points: Sequence[Point], rivals: Sequence[Point] | None = None) ->
 
     Parameters
     ----------
-    rivals : sequence of points, optional
-        What the points are when they stand against others, one for each; the points themselves, if left out. The worst
-        that others may be against the best that a point may be finds what is clearly dominated.
+    rivals : what the points are when they stand against others, one for each; the points themselves, if left out. The
+        worst that others may be against the best that a point may be finds what is clearly dominated.
     """
     others = points if rivals is None else rivals
     return [

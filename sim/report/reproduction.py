@@ -94,10 +94,8 @@ def comparisons(
 
     Parameters
     ----------
-    beside : callable
-        Gives what a figure has printed beside what a cell has measured; verdicts and sources are added here.
-    instead : callable
-        Says why nothing is asked of a cell, where nothing is.
+    beside : gives what a figure has printed beside what a cell has measured; verdicts and sources are added here.
+    instead : says why nothing is asked of a cell, where nothing is.
     """
     rows = []
     for cell in cells:

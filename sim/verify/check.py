@@ -36,12 +36,9 @@ def verify(
 
     Parameters
     ----------
-    public_key : Path, optional
-        Whose signature the result must have.
-    scripts : sequence of Transcript, optional
-        The run's transcripts, where they have been read already.
-    page : bool
-        Whether to write the report again, too, and compare it: that takes longer than all the rest of a small run.
+    public_key : whose signature the result must have.
+    scripts : the run's transcripts, where they have been read already.
+    page : whether to write the report again, too, and compare it: that takes longer than all the rest of a small run.
     """
     if not (folder / "scenario.toml").is_file():
         raise NoRun(

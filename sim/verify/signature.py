@@ -63,8 +63,7 @@ def sign(folder: Path, key: Path) -> Path:
 
     Parameters
     ----------
-    key : Path
-        An Ed25519 private key in PEM without a password, such as ``openssl genpkey -algorithm ed25519`` writes.
+    key : an Ed25519 private key in PEM without a password, such as ``openssl genpkey -algorithm ed25519`` writes.
 
     Returns
     -------

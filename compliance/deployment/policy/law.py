@@ -119,10 +119,8 @@ class Preset:
 
     Parameters
     ----------
-    name : str
-        As the policy says it; of a file of the user's own, its name without the folder.
-    digest : bytes
-        The SHA-256 of the file.
+    name : as the policy says it; of a file of the user's own, its name without the folder.
+    digest : the SHA-256 of the file.
     """
 
     name: str

@@ -64,16 +64,12 @@ class Data:
 
     Parameters
     ----------
-    records : mapping of str to Records
-        By each protected column; the first is asked about where nobody says by which.
-    grouped : Grouped or None
-        Everybody's groups; None where the policy has none.
-    tables : Tables or None
-        What is asked about people who stay in an engine; None for a file.
+    records : by each protected column; the first is asked about where nobody says by which.
+    grouped : everybody's groups; None where the policy has none.
+    tables : what is asked about people who stay in an engine; None for a file.
     released : tuple of (tuple of Column, ndarray), optional
         The columns that are released, and each person's codes, as of `load_release`.
-    traits : tuple of Traits
-        Of the people who are audited, and of those whose attributes are released.
+    traits : of the people who are audited, and of those whose attributes are released.
     features : ndarray of float64, shape (rows, features), optional
         What models are given that developers hand over; None where none are taken.
     """
@@ -497,8 +493,7 @@ def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | No
 
     Parameters
     ----------
-    hidden : collection of str
-        The columns that any data set of the deployment protects.
+    hidden : the columns that any data set of the deployment protects.
     """
     released = None if policy.release is None else traits_of(policy.release.source, hidden)
     assert policy.data.file is not None, "people who stay in an engine are not read"

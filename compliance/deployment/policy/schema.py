@@ -460,12 +460,9 @@ class Policies:
 
     Parameters
     ----------
-    datasets : mapping of str to Policy
-        By what requests call the data set.
-    digest : bytes
-        The SHA-256 of the file.
-    is_several : bool
-        Whether each data set has sections of its own below ``datasets``.
+    datasets : by what requests call the data set.
+    digest : the SHA-256 of the file.
+    is_several : whether each data set has sections of its own below ``datasets``.
     """
 
     deployment: DeploymentSection

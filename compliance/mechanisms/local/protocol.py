@@ -25,10 +25,8 @@ class LocalProtocol(Generic[L]):
 
     Parameters
     ----------
-    public : LocalLaw
-        Its name and laws, which everybody knows.
-    sample : callable
-        From a law, values in its domain, shape (n,), and randomness to the encodings, shape (n, k).
+    public : its name and laws, which everybody knows.
+    sample : from a law, values in its domain, shape (n,), and randomness to the encodings, shape (n, k).
     """
 
     public: LocalLaw[L]
@@ -44,12 +42,9 @@ class LocalProtocol(Generic[L]):
         ----------
         values : ndarray
             The true values, shape (n,), integers in 0 .. k-1. Secret.
-        k : int
-            How many values there are, at least 2. Public.
-        epsilon : float
-            The protocol's parameter, above 0; what the release costs each person is ``public.loss(k, epsilon)``.
-        draw : Draw
-            The randomness.
+        k : how many values there are, at least 2. Public.
+        epsilon : the protocol's parameter, above 0; what the release costs each person is ``public.loss(k, epsilon)``.
+        draw : the randomness.
 
         Returns
         -------

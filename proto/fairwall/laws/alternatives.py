@@ -32,14 +32,10 @@ class Candidates:
 
     Parameters
     ----------
-    names : tuple of str
-        Each model's, in the order of the predictions; no two alike.
-    utilities : tuple of float
-        How useful each is, such as its accuracy; more is better.
-    baseline : int
-        The number of the model that others are to be better than.
-    at_least : float
-        The utility that will do: at least one candidate has it.
+    names : each model's, in the order of the predictions; no two alike.
+    utilities : how useful each is, such as its accuracy; more is better.
+    baseline : the number of the model that others are to be better than.
+    at_least : the utility that will do: at least one candidate has it.
     """
 
     names: tuple[str, ...]
@@ -66,10 +62,8 @@ class Found:
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
-    candidates : Candidates
-        m of them.
+    metric : a key of `fairwall.laws.metric.METRICS`.
+    candidates : m of them.
     draws : ndarray, shape (draws, m)
         Gaps of the same people as they may be; NaN where nothing is known.
     """

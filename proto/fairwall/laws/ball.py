@@ -81,12 +81,9 @@ class Ball:
 
     Parameters
     ----------
-    rate : float
-        What all rows cost together; infinite for no noise.
-    groups : int
-        At least 2.
-    reaches : tuple of int
-        L of each row, that of people first.
+    rate : what all rows cost together; infinite for no noise.
+    groups : at least 2.
+    reaches : L of each row, that of people first.
     """
 
     rate: float

@@ -50,12 +50,9 @@ def truncation_loss(distance: int, width: int, rate: float) -> float:
 
     Parameters
     ----------
-    distance : int
-        d, by how many steps a neighbour's truth may lie away, in 0 .. w.
-    width : int
-        w, the range in steps, at least 1.
-    rate : float
-        lambda = step / scale, above 0.
+    distance : d, by how many steps a neighbour's truth may lie away, in 0 .. w.
+    width : w, the range in steps, at least 1.
+    rate : lambda = step / scale, above 0.
     """
     grown = math.exp(-rate) * math.expm1(-rate * distance) * math.expm1(-rate * (width - distance))
     return distance * rate + math.log1p(-grown / math.expm1(-rate * (width + 1)))

@@ -95,24 +95,15 @@ class Offer:
 
     Parameters
     ----------
-    names : tuple of str
-        The mechanisms that may answer, keys of `MECHANISM_LAWS`, and `TABLES` and `ROWS`.
-    metric : str
-        What is asked for.
-    people : int
-        In the smallest stratum that it looks at, at least 2.
-    queries : int
-        The most models in a batch.
-    limit : Limit
-        What a batch may reveal of whoever is in a group of the least size that its shares allow.
-    epsilon_min, epsilon_max : float
-        The least and the most that one batch may spend.
-    delta : float
-        Of each batch.
-    chooses : bool
-        Whether a mechanism answers only if it stays within the limit, or else tells least.
-    released : float
-        What these people's attributes are released for besides, in epsilon.
+    names : the mechanisms that may answer, keys of `MECHANISM_LAWS`, and `TABLES` and `ROWS`.
+    metric : what is asked for.
+    people : in the smallest stratum that it looks at, at least 2.
+    queries : the most models in a batch.
+    limit : what a batch may reveal of whoever is in a group of the least size that its shares allow.
+    epsilon_min, epsilon_max : the least and the most that one batch may spend.
+    delta : of each batch.
+    chooses : whether a mechanism answers only if it stays within the limit, or else tells least.
+    released : what these people's attributes are released for besides, in epsilon.
     """
 
     names: tuple[str, ...]
@@ -146,10 +137,8 @@ def most_by_budget(people: int, least: int, epsilon: float, delta: float = 0.0) 
 
     Parameters
     ----------
-    people, least : int
-        How many people there are, and in the smaller group; at least 2 and 1.
-    epsilon, delta : float
-        Of the budget.
+    people, least : how many people there are, and in the smaller group; at least 2 and 1.
+    epsilon, delta : of the budget.
     """
     others = max(least, people - least)
     turned = 1 / (1 + math.exp(min(epsilon, 700.0)))

@@ -42,14 +42,10 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group
 
     Parameters
     ----------
-    n : int
-        People in the metric's stratum.
-    queries : int
-        m, the size of the batch, at least 1.
-    epsilon : float
-        Privacy budget of the whole batch, above 0; infinite for no noise.
-    minimum_group : int
-        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
+    n : people in the metric's stratum.
+    queries : m, the size of the batch, at least 1.
+    epsilon : privacy budget of the whole batch, above 0; infinite for no noise.
+    minimum_group : g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
     """
     require_batch(queries, epsilon)
     return Laplace(queries * global_sensitivity(metric, n, minimum_group=minimum_group) / epsilon)

@@ -73,14 +73,10 @@ def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEF
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS` that is bounded.
-    n : int
-        People in the metric's stratum; for a metric that is no difference of means, the people.
-    epsilon : float
-        Privacy budget of the whole batch, above 0 and finite.
-    shares : Shares
-        For which group shares the noise is to be small, and g.
+    metric : a key of `fairwall.laws.metric.METRICS` that is bounded.
+    n : people in the metric's stratum; for a metric that is no difference of means, the people.
+    epsilon : privacy budget of the whole batch, above 0 and finite.
+    shares : for which group shares the noise is to be small, and g.
     """
     require_batch(queries, epsilon)
     if not find_metric(metric).bounded:

@@ -85,8 +85,7 @@ class Cuts:
         The first columns of U, shape (m, at most r).
     means : ndarray of float64
         Of each model's predictions about them, shape (m,).
-    found : tuple of Cut
-        By what they were cut, the most telling cut first.
+    found : by what they were cut, the most telling cut first.
     """
 
     order: NDArray[np.intp]
@@ -186,8 +185,7 @@ def narrowed(
     ----------
     counts, people, variances : ndarray of float64
         Of cells, shape (cells,): with noise, k of at least 1, and 2r/(1-r)^2.
-    share : float
-        The share of disadvantaged people: z is taken to be binomial for the variances.
+    share : the share of disadvantaged people: z is taken to be binomial for the variances.
     """
     # v r^2 - 2(v+1) r + v = 0
     r = variances / (variances + 1 + np.sqrt(2 * variances + 1))
@@ -278,17 +276,12 @@ def best_count(
     ----------
     values : ndarray of float64
         Shape (m, n), of the people that were cut, in their own order.
-    cuts : Cuts
-        How they were cut.
-    scale : float
-        Of the noise on each count, as from `cells_scale`.
-    offset : float
-        The mean square of how far the models' means over these people are from their means over all whom a metric
+    cuts : how they were cut.
+    scale : of the noise on each count, as from `cells_scale`.
+    offset : the mean square of how far the models' means over these people are from their means over all whom a metric
         looks at: by so much N0 of these people matters to their sums.
-    most : int
-        How many cells there may be at most.
-    stands_for : float
-        How many people each of these stands for.
+    most : how many cells there may be at most.
+    stands_for : how many people each of these stands for.
     """
     m, n = values.shape
     finest = cuts.starts(cuts.most)

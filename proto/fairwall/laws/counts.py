@@ -107,10 +107,8 @@ def shrunk_sums(
     ----------
     centred : ndarray of float64
         nu with noise, shape (k,).
-    size : float
-        N0 as released, in 1 .. n-1.
-    totals : Totals
-        What is public.
+    size : N0 as released, in 1 .. n-1.
+    totals : what is public.
     scale, gaussian : float, bool
         Of the noise: its scale, and whether it is Gaussian rather than Laplace.
 
@@ -135,8 +133,7 @@ def expected_sums(
     ----------
     noisy, spread : ndarray of float64
         u with noise, and the standard deviation of each by chance alone, shape (k,).
-    widest : float
-        The largest standard deviation worth considering.
+    widest : the largest standard deviation worth considering.
     scale, gaussian : float, bool
         Of the noise, as of `shrunk_sums`; above 0.
     """

@@ -118,12 +118,9 @@ class CubeScales:
 
     Parameters
     ----------
-    scale, sides : float, int
-        Of the cube: 1/lambda, where a person moves each coordinate by at most 1, and d.
-    size : float or None
-        Of Laplace noise on N0 apart; None where N0 was bought before or is the cube's first coordinate.
-    together : bool
-        Whether it is that.
+    scale, sides : of the cube: 1/lambda, where a person moves each coordinate by at most 1, and d.
+    size : of Laplace noise on N0 apart; None where N0 was bought before or is the cube's first coordinate.
+    together : whether it is that.
     """
 
     scale: float
@@ -177,8 +174,7 @@ class Coordinates:
         Whose coordinate is each model's, shape (k,): from 0 to d-1, -1 where it predicts the same for all.
     sign : ndarray of float64
         1, or -1 for a coordinate's negative, shape (k,); 0 where it predicts the same for all.
-    step : float
-        h: a power of two, at most 1.
+    step : h: a power of two, at most 1.
     """
 
     centres: NDArray[np.float64]

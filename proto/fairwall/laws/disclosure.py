@@ -65,18 +65,12 @@ class Known:
 
     Parameters
     ----------
-    mode : str
-        One of ``MODES``.
-    epsilon : float
-        Of the count's noise, at least ``EPSILON_LEAST``; infinite for none.
-    others : int
-        k, how many others are in Alice's cell.
-    others_yes : int or None
-        x, where it is known.
-    takes_part : bool or None
-        Whether Alice takes part; None where that is the secret.
-    rate : float
-        r, in (0, 1/2); of the inferential mode.
+    mode : one of ``MODES``.
+    epsilon : of the count's noise, at least ``EPSILON_LEAST``; infinite for none.
+    others : k, how many others are in Alice's cell.
+    others_yes : x, where it is known.
+    takes_part : whether Alice takes part; None where that is the secret.
+    rate : r, in (0, 1/2); of the inferential mode.
     """
 
     mode: str

@@ -98,10 +98,8 @@ def revealed(
 
     Parameters
     ----------
-    n : int
-        People whom the metric looks at, at least 2; they are taken to be as many in each of its strata.
-    epsilon, delta : float
-        The whole budget of the batch.
+    n : people whom the metric looks at, at least 2; they are taken to be as many in each of its strata.
+    epsilon, delta : the whole budget of the batch.
     different : int or None
         How many different coordinates the batch has for a cube; None where the attacker still chooses his batch.
     """
@@ -188,12 +186,9 @@ def of_tables(
 
     Parameters
     ----------
-    n : int
-        People who are counted, at least 2.
-    tables : mapping of int to int
-        How many tables there are of each number of strata, all of noise of its rate.
-    sums : int
-        How many models' scores are summed by group.
+    n : people who are counted, at least 2.
+    tables : how many tables there are of each number of strata, all of noise of its rate.
+    sums : how many models' scores are summed by group.
     epsilon, sums_epsilon : float
         Of each table, and of the sums of each model; the noise between two groups, which hides least.
     """
@@ -214,10 +209,8 @@ def of_rows(parts: Sequence[tuple[int, int]], epsilon: float, shares: Shares) ->
 
     Parameters
     ----------
-    parts : sequence of tuple of int
-        How many people each part has, who are in no other one, and how many rows, that of people among them.
-    epsilon : float
-        Of all rows.
+    parts : how many people each part has, who are in no other one, and how many rows, that of people among them.
+    epsilon : of all rows.
     """
     people = sum(n for n, _ in parts)
     least, right = shares.allowed(max(people, 2))[0], 0.0

@@ -27,8 +27,7 @@ def p_values(sample: NDArray[np.float64], others: NDArray[np.float64], rng: np.r
     Parameters
     ----------
     sample, others : ndarray, shape (rows, columns)
-    rng : numpy.random.Generator
-        Draws the permutations.
+    rng : draws the permutations.
     """
     from scipy.spatial.distance import pdist, squareform
     from scipy.stats import chi2_contingency, ks_2samp

@@ -57,9 +57,8 @@ class Share:
         What was released of both.
     top_noise, bottom_noise : ndarray, shape (draws, groups)
         Simulated noise of both; one row of zeros where there is none.
-    everybody : float
-        What the rate of a group counts as that has nobody: that of all people together, which is public; NaN where the
-        counts are exact.
+    everybody : what the rate of a group counts as that has nobody: that of all people together, which is public; NaN
+        where the counts are exact.
     merged : ndarray of int64, shape (groups,)
         How many of the groups that noise was drawn for each one consists of: those of one number share a law.
     own_laws : bool
@@ -197,8 +196,7 @@ class Rows:
     ----------
     counts : ndarray, shape (rows, groups)
         Of people, and then of what they count; rows sum up to the public totals.
-    ball : Ball
-        Their noise.
+    ball : their noise.
     looked : ndarray of bool, shape (measures of all models,)
         Which measures look at these people.
     row, offset, slope : ndarray, likewise
@@ -335,12 +333,10 @@ class Pair:
 
     Parameters
     ----------
-    most, least : int
-        Which groups they are estimated to be.
+    most, least : which groups they are estimated to be.
     difference, ratio : float
         The largest rate less the smallest, whoever has them, and the smallest over the largest, with their intervals.
-    below : float
-        P(the exact ratio is below four fifths).
+    below : p(the exact ratio is below four fifths).
     """
 
     most: int

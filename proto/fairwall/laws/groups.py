@@ -61,10 +61,8 @@ def noise_rate(epsilon: float, distance: float = 2.0) -> float:
 
     Parameters
     ----------
-    epsilon : float
-        What the numbers may cost in all; infinite for no noise.
-    distance : float
-        A power of two.
+    epsilon : what the numbers may cost in all; infinite for no noise.
+    distance : a power of two.
 
     Returns
     -------
@@ -103,10 +101,8 @@ def most_shared(people: int, strata: Sequence[int]) -> float:
 
     Parameters
     ----------
-    people : int
-        How many are counted.
-    strata : sequence of int
-        How many the table of each model has that has one of its own.
+    people : how many are counted.
+    strata : how many the table of each model has that has one of its own.
     """
     worth = sum(strata) * len(strata)
     return min(worth, max(people / PEOPLE_A_STRATUM, strata[0]))

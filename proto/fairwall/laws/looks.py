@@ -80,8 +80,7 @@ class Look:
     ----------
     one, zero : ndarray, of one shape
         The probabilities of what is seen of a disadvantaged person, and of an advantaged one; they need not sum to 1.
-    times : int
-        How many such looks there are, at least 1.
+    times : how many such looks there are, at least 1.
     """
 
     one: NDArray[np.float64]

@@ -63,15 +63,13 @@ class Split:
         What each person counts in each common sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h.
     weights : ndarray of float64
         b: what each model has of each, shape (k, r).
-    own : Coordinates
-        Of what is left, with c and D.
+    own : of what is left, with c and D.
     own_steps : ndarray of float64
         What each person counts in each of these, shape (d, n).
     rounded : ndarray of float64
         How far a person's value, put together again, may be off, shape (k,).
-    law, own_law : CubeNoise
-        The noise on the common sums, and on N0 where that is released with them, and on the own sums; of scale 0 where
-        there are none.
+    law, own_law : the noise on the common sums, and on N0 where that is released with them, and on the own sums; of
+        scale 0 where there are none.
     """
 
     common: NDArray[np.float64]

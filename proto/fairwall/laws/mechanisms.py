@@ -90,8 +90,7 @@ class Interval:
     ----------
     noise : Laplace or Gaussian
         The law by whose quantiles they are read.
-    is_added : bool
-        Whether it is added to the metric itself, and the interval is just that noise's reach.
+    is_added : whether it is added to the metric itself, and the interval is just that noise's reach.
     is_posterior : bool
         Whether answers and intervals are those of a posterior, see `compliance.mechanisms.posterior_answers`.
     """
@@ -107,30 +106,21 @@ class MechanismLaw:
 
     Parameters
     ----------
-    noise_on : Noisy
-        What its noise is added to.
-    error : callable
-        From a `Batch` to the law of an answer's error, as near as it is known; None for exact answers.
+    noise_on : what its noise is added to.
+    error : from a `Batch` to the law of an answer's error, as near as it is known; None for exact answers.
     counts_on_groups : bool
         Whether it has less noise the more people both groups are known to have: its losses hold for such data alone.
-    interval : Interval or None
-        What its intervals stand for; None where it tells none.
-    independent : bool
-        Whether each answer is the gap and noise of the law `error`, independent of all else.
+    interval : what its intervals stand for; None where it tells none.
+    independent : whether each answer is the gap and noise of the law `error`, independent of all else.
     recommendable : bool
         Whether `recommended` may choose it; compliance then has to know how (`compliance.mechanisms.recommended`).
-    needs_delta : bool
-        Whether it answers only with a delta above 0.
-    epsilon_below : float
-        What epsilon must be below.
-    truncates : bool
-        Whether noise drawn again until the answer lies in the metric's range is proved private too, see
+    needs_delta : whether it answers only with a delta above 0.
+    epsilon_below : what epsilon must be below.
+    truncates : whether noise drawn again until the answer lies in the metric's range is proved private too, see
         `fairwall.laws.bounding`.
-    may_be_nan : bool
-        Whether some answers may be no number, though it answers.
-    loss : callable, optional
-        From a `Batch` to the least epsilon, at its delta, that holds between a data set with these counts and all its
-        neighbours. Left out where it is not known in closed form.
+    may_be_nan : whether some answers may be no number, though it answers.
+    loss : from a `Batch` to the least epsilon, at its delta, that holds between a data set with these counts and all
+        its neighbours. Left out where it is not known in closed form.
     """
 
     noise_on: Noisy

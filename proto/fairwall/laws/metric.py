@@ -59,8 +59,7 @@ class GroupSums:
     sum1, sum0 : ndarray of float64
         Sums of each model's values over the stratum's advantaged and disadvantaged people, shape (m,), float64,
         taken with `fairwall.laws.values.sums_over`.
-    n1, n0 : float
-        How many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
+    n1, n0 : how many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
     """
 
     sum1: NDArray[np.float64]
@@ -82,20 +81,15 @@ class Metric:
 
     Parameters
     ----------
-    name, title : str
-        The key in `METRICS`, in scenario files and in results; what people call it, in reports.
-    absolute : bool
-        Whether gaps lose their sign. This changes the sensitivity.
-    binary : bool
-        Whether predictions must be 0 or 1.
+    name, title : the key in `METRICS`, in scenario files and in results; what people call it, in reports.
+    absolute : whether gaps lose their sign. This changes the sensitivity.
+    binary : whether predictions must be 0 or 1.
     bounded : bool
         Whether one person can move it only so far. What is not bounded cannot be protected by noise on the metric.
     joined : {'max', 'sum'} or None
         Of several strata, each with one part: whether it is the largest of their absolute gaps, or the sum.
-    formula : callable or None
-        From the `GroupSums` of each part to what it says of each model, where that is no gap of means.
-    also : tuple of str
-        What else people may call it, where they name it: Fairlearn's name where that means the same, in all cases.
+    formula : from the `GroupSums` of each part to what it says of each model, where that is no gap of means.
+    also : what else people may call it, where they name it: Fairlearn's name where that means the same, in all cases.
 
     Raises
     ------
@@ -319,10 +313,8 @@ def meaning(name: str, known: Iterable[str], *, by_group: bool = False) -> str:
 
     Parameters
     ----------
-    known : iterable of str
-        The names that are taken.
-    by_group : bool
-        Whether a measure of each group was asked for, and not a metric.
+    known : the names that are taken.
+    by_group : whether a measure of each group was asked for, and not a metric.
     """
     if (near := _spelled_alike(name, known)) is not None:
         return did_you_mean([near])

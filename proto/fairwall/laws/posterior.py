@@ -185,8 +185,7 @@ class Seen:
         X S', shape (m, k).
     noise : ndarray of float64
         The covariance of the noise, shape (k, k), or its diagonal, shape (k,).
-    free : Free or None
-        Of what the prior says nothing.
+    free : of what the prior says nothing.
     """
 
     values: NDArray[np.float64]
@@ -491,8 +490,7 @@ def variances_told(
         l, as `directions_of` gives it, shape (r,).
     told : ndarray of float64
         F, shape (r, k): such as C times the inverse of D's root, where C = U'X S' and D = s(1-s) S S' + R.
-    priors : sequence of tuple of float
-        q and tau of each structure, as from `structures`.
+    priors : q and tau of each structure, as from `structures`.
     """
     spread, found, rows = SHARE * (1 - SHARE), list[float](), told.T
     if len(rows) > len(squares):

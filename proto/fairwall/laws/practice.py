@@ -146,8 +146,7 @@ def balanced_accuracy(counts: Counts) -> Estimate:
 
     Parameters
     ----------
-    counts : Counts
-        Four rows: people with the label 1, those of them who are selected, and the same of the label 0.
+    counts : four rows: people with the label 1, those of them who are selected, and the same of the label 0.
     """
 
     def of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -177,10 +176,8 @@ def common_odds_ratio(counts: Counts, reference: int) -> Estimate:
 
     Parameters
     ----------
-    counts : Counts
-        Rows are hits of each segment, and then others of each segment, in the same order.
-    reference : int
-        The group that all are compared with, itself included, which has 1.
+    counts : rows are hits of each segment, and then others of each segment, in the same order.
+    reference : the group that all are compared with, itself included, which has 1.
     """
 
     def of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -208,8 +205,7 @@ def ratios_however_filled(
 
     Parameters
     ----------
-    counts : Counts
-        Two rows: hits, and others.
+    counts : two rows: hits, and others.
     may_be : ndarray of bool, shape (groups, groups)
         Whether somebody who is counted in the group of the row may be of that of the column.
     compared : ndarray of bool, shape (groups,)
@@ -253,10 +249,8 @@ def standardised_difference(share: Share, reference: int, deviation: float) -> E
 
     Parameters
     ----------
-    share : Share
-        Means in [0, 1].
-    deviation : float
-        Of everybody's values, on the same scale, above 0.
+    share : means in [0, 1].
+    deviation : of everybody's values, on the same scale, above 0.
     """
     value, drawn = ((each - each[..., [reference]]) / deviation for each in (share.estimate, share.draws))
     norms = np.abs(share.top_noise) + np.abs(share.bottom_noise)

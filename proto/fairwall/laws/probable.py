@@ -107,13 +107,10 @@ class Proxied:
 
     Parameters
     ----------
-    share : Share
-        With the whole error.
-    parts : mapping of str to Share
-        The same rate with one of `PARTS` alone.
-    added : Share
-        What the golden sample adds to it, which is 0 in the mean where the probabilities' assumption holds, with the
-        law that it then has.
+    share : with the whole error.
+    parts : the same rate with one of `PARTS` alone.
+    added : what the golden sample adds to it, which is 0 in the mean where the probabilities' assumption holds, with
+        the law that it then has.
     """
 
     share: Share
@@ -176,8 +173,7 @@ class ProbableTable:
     others : ndarray, shape (strata, other groups * pairs)
     golden : ndarray, shape (strata, other groups * groups * groups)
         The second group, that of the probabilities, is the fastest.
-    groups : int
-        Of the attribute that is known by probabilities.
+    groups : of the attribute that is known by probabilities.
     """
 
     others: NDArray[np.float64]

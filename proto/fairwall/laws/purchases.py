@@ -89,14 +89,10 @@ class Planned:
     people : ndarray of intp
         Who they are, by position.
     cuts : Cuts
-    count : int
-        How many cells there are.
-    scale : float
-        Of the noise on their counts.
-    residual : Residual or None
-        What is measured besides.
-    error : float
-        What is expected of a gap.
+    count : how many cells there are.
+    scale : of the noise on their counts.
+    residual : what is measured besides.
+    error : what is expected of a gap.
     cells : ndarray of intp or None
         Each one's cell, shape (people,), of those who were not cut themselves.
     """

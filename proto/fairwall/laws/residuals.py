@@ -61,10 +61,8 @@ class Residual:
     ----------
     weights : ndarray of int8
         w times `STEPS`, shape (n,).
-    scale : float
-        Of the noise on w'z: its cost is 1 / scale. `STEPS` times that is a float64 as well.
-    error : float
-        What the noise adds to the error of a gap, a standard deviation.
+    scale : of the noise on w'z: its cost is 1 / scale. `STEPS` times that is a float64 as well.
+    error : what the noise adds to the error of a gap, a standard deviation.
     """
 
     weights: NDArray[np.int8]
@@ -83,12 +81,10 @@ def leading(blocks: Blocks, cell_of: NDArray[np.intp], crowd: int) -> NDArray[np
 
     Parameters
     ----------
-    blocks : Blocks
-        All n people.
+    blocks : all n people.
     cell_of : ndarray of intp
         Each person's cell, 0 .. cells - 1, shape (n,).
-    crowd : int
-        How many people have half of the largest weight at least.
+    crowd : how many people have half of the largest weight at least.
     """
     counted = np.bincount(cell_of).astype(np.float64)
 
@@ -136,12 +132,9 @@ def besides_cells(
     Parameters
     ----------
     values, cell_of, crowd : as for `leading`
-    epsilon : float
-        Of the whole purchase.
-    error : float
-        What is expected of a gap from the cells, a standard deviation.
-    stands_for : float
-        How many people each of these stands for.
+    epsilon : of the whole purchase.
+    error : what is expected of a gap from the cells, a standard deviation.
+    stands_for : how many people each of these stands for.
     """
     weights = leading(lambda: [(slice(None), values)], cell_of, crowd)
     looked_at = leading(lambda: [(slice(None), values)], cell_of, 1) if weights is None else weights

@@ -90,8 +90,7 @@ def response_estimates(
         N~, shape (1,) or for each model another, and V~ of each model, shape (m,).
     people, totals : int, ndarray of float64
         n, and the sum of v over everybody, shape (m,). Public.
-    probability : float
-        p, at most 1/2.
+    probability : p, at most 1/2.
 
     Returns
     -------
@@ -147,8 +146,7 @@ def chernoff(
         How many people have which weight, at least 0, shape (m, k) each.
     off, chances : ndarray of float64
         As from `turned_law`.
-    level : float
-        Above 0 and below 1.
+    level : above 0 and below 1.
     """
     # A weight that nobody has in any model adds nothing, and decisions have two of them. One is kept in any case.
     somebody = (counted > 0).any(axis=0) | (np.arange(counted.shape[1]) == 0)
@@ -189,8 +187,7 @@ def response_widths(
 
     Parameters
     ----------
-    deviation : float
-        Of v.
+    deviation : of v.
     n, n0 : int, ndarray of int
         The people, and the sizes.
     gaps : ndarray of float64

@@ -98,10 +98,8 @@ def aimed(
 
     Parameters
     ----------
-    n : int
-        People whom the metric looks at, at least 2, taken to be as many in each of its strata.
-    shares : Shares
-        How small and how large a group may be: the worse of both counts.
+    n : people whom the metric looks at, at least 2, taken to be as many in each of its strata.
+    shares : how small and how large a group may be: the worse of both counts.
     """
     if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")

@@ -160,12 +160,9 @@ class Sensitivities:
 
     Parameters
     ----------
-    local : float
-        The most that it moves between this data set and a neighbour. Secret.
-    overall : float
-        The global sensitivity: the most that it moves between any two neighbours with these labels.
-    smooth : float or None
-        The smooth sensitivity. Secret. None where no beta was given.
+    local : the most that it moves between this data set and a neighbour. Secret.
+    overall : the global sensitivity: the most that it moves between any two neighbours with these labels.
+    smooth : the smooth sensitivity. Secret. None where no beta was given.
     """
 
     local: float
@@ -189,14 +186,11 @@ def sensitivities(
 
     Parameters
     ----------
-    metric : str
-        A key of `fairwall.laws.metric.METRICS`.
+    metric : a key of `fairwall.laws.metric.METRICS`.
     counts : Counts or tuple of int
         The four counts, or (n0, n1) of the metric's own stratum. Equalized odds needs the four.
-    beta : float or None
-        Smoothness, at least 0 and finite; None for no smooth sensitivity.
-    scores : bool
-        Whether predictions are scores in [0, 1] rather than 0 or 1. Of no effect on a metric that needs 0 or 1.
+    beta : smoothness, at least 0 and finite; None for no smooth sensitivity.
+    scores : whether predictions are scores in [0, 1] rather than 0 or 1. Of no effect on a metric that needs 0 or 1.
     may_be_empty : bool
         Whether a group may be empty, the gap then being 0, rather than neither data set having an empty group.
     minimum_group : int
@@ -232,12 +226,10 @@ def flip_sensitivity(metric: str, n: int, leaving: int, *, scores: bool = True) 
 
     Parameters
     ----------
-    n : int
-        People in the metric's stratum; for equalized odds, in the person's.
+    n : people in the metric's stratum; for equalized odds, in the person's.
     leaving : int
         Size of the group that the person leaves, in 2 .. n-1: ValueError where the flip would leave a group empty.
-    scores : bool
-        Whether predictions are scores in [0, 1] rather than 0 or 1.
+    scores : whether predictions are scores in [0, 1] rather than 0 or 1.
     """
     found = find_metric(metric)
     if not 2 <= leaving <= n - 1:

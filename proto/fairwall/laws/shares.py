@@ -15,12 +15,10 @@ class Shares:
 
     Parameters
     ----------
-    low, high : float
-        Above 0 and below 1, low not above high.
+    low, high : above 0 and below 1, low not above high.
     minimum_group : int
         g, what both groups have at least, `fairwall.laws.sensitivity`: that is checked, and noise counts on it.
-    by_policy : bool
-        Whether g is a policy's, which allows groups of any size from g on; else they are within the range.
+    by_policy : whether g is a policy's, which allows groups of any size from g on; else they are within the range.
     """
 
     low: float = 0.05

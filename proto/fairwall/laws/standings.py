@@ -71,16 +71,11 @@ class Standing:
 
     Parameters
     ----------
-    name : str
-        A mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
-    guarantee : Guarantee
-        The midpoint's is any: it looks at nothing.
-    median_error, mean_error, rms_error : float
-        Of one clamped answer, averaged over group shares and worlds.
-    half_width : float
-        Of its guaranteed interval, likewise; infinite where it has none.
-    worst_ratio : float
-        The largest ratio of the median error to the midpoint's, over group shares and worlds.
+    name : a mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
+    guarantee : the midpoint's is any: it looks at nothing.
+    median_error, mean_error, rms_error : of one clamped answer, averaged over group shares and worlds.
+    half_width : of its guaranteed interval, likewise; infinite where it has none.
+    worst_ratio : the largest ratio of the median error to the midpoint's, over group shares and worlds.
     """
 
     name: str
@@ -145,12 +140,9 @@ def standings(
 
     Parameters
     ----------
-    n : int
-        People in the metric's stratum, at least 3; for equalized odds, people.
-    epsilon, delta : float
-        The whole budget of the batch; epsilon finite, delta at least 0 and below 1.
-    shares : Shares
-        The public range of group shares.
+    n : people in the metric's stratum, at least 3; for equalized odds, people.
+    epsilon, delta : the whole budget of the batch; epsilon finite, delta at least 0 and below 1.
+    shares : the public range of group shares.
 
     Returns
     -------

@@ -40,8 +40,7 @@ class Values:
     ----------
     predictions : ndarray
         Shape (m, n), each in [0, 1]: bool, or float32 or float64.
-    value : Value
-        What of them is added up.
+    value : what of them is added up.
     labels : ndarray of uint8 or None
         Shape (n,), each 0 or 1; where it needs any.
     """
@@ -184,8 +183,7 @@ def possible_sums(
     ----------
     pieces : iterable of ndarray of float64
         Of shape (r, n) each, some models at a time.
-    first, last : int
-        At least 1, and below n.
+    first, last : at least 1, and below n.
 
     Returns
     -------

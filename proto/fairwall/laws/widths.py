@@ -100,12 +100,9 @@ def noise_on_sums(
 
     Parameters
     ----------
-    mechanism : str
-        One that adds noise to N0 and to sums, by its own law for each or by cubes.
-    size_of : callable
-        What counts as a law's size, such as `noise_reach`.
-    models : int, optional
-        How many of the first sums to look at; all where it is left out.
+    mechanism : one that adds noise to N0 and to sums, by its own law for each or by cubes.
+    size_of : what counts as a law's size, such as `noise_reach`.
+    models : how many of the first sums to look at; all where it is left out.
 
     Returns
     -------

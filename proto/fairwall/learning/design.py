@@ -36,8 +36,7 @@ def design(
     ----------
     columns : ndarray of integers, shape (rows, open columns)
         Codes, in the order of the table.
-    sizes : sequence of int, one for each of these columns
-        Their domain sizes.
+    sizes : their domain sizes.
     encodings : mapping of int to ndarray of uint8, shape (rows, k)
         By place among all the table's features, from 0 on: a sensitive column's encoding, one-hot or sanitised, each 0
         or 1. The columns in the open take the other places. Left out, a column is no feature: the others move up.

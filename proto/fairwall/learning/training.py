@@ -88,16 +88,13 @@ def train(
     features : ndarray, shape (N, d)
         Of the table that all models' rows are in.
     labels : ndarray of 0 or 1, shape (N,)
-    rows : sequence of length models
-        The rows a model is trained on; or a plan of its batches, which then says how large they are.
+    rows : the rows a model is trained on; or a plan of its batches, which then says how large they are.
     seeds : sequence of int, length models, each at least 0
     private : sequence of Private, length models, optional
         Clips and noises each model's gradients. Its batches are then Poisson, and a penalty is one of weighted rows,
         clipped together with the loss: a batch's gap is no sum over rows, so no row's part in its slope is bounded.
-    start : Ensemble, optional
-        Begin at these models' weights instead of fresh ones; its layers then count, not the recipe's.
-    on_step : callable, optional
-        Called often with the model-steps done and those in all.
+    start : begin at these models' weights instead of fresh ones; its layers then count, not the recipe's.
+    on_step : called often with the model-steps done and those in all.
 
     Returns
     -------

@@ -80,8 +80,7 @@ class ArrivingArray:
 
     Parameters
     ----------
-    limit_bytes : int
-        More than this is refused before memory is set aside, a byte for each bit.
+    limit_bytes : more than this is refused before memory is set aside, a byte for each bit.
     """
 
     def __init__(self, header: array_pb2.ArrayHeader, limit_bytes: int = 1 << 32) -> None:

@@ -117,12 +117,10 @@ def confine(
 
     Parameters
     ----------
-    listen : str
-        Where the party listens, "host:port"; "" if it does not.
+    listen : where the party listens, "host:port"; "" if it does not.
     connects : sequence of str
         Where the servers listen that the party calls; "" among them if one is not known yet, which leaves TCP open.
-    folders : sequence of Path
-        The party's own, to write in.
+    folders : the party's own, to write in.
     """
     needed = (*map(Path, libraries()), *_packages(party))
     layers = [
@@ -153,12 +151,9 @@ def deployed(
     ----------
     listen, connects : str, sequence of str
         Where it is to listen, and where it sends telemetry, "host:port": ValueError for an address without a port.
-    reads : sequence of Path
-        Files that it reads, also later on; those beside them may be read too.
-    folders : sequence of Path
-        Where it writes.
-    made : sequence of Path
-        Folders that it was just given, and may take away again while they are empty.
+    reads : files that it reads, also later on; those beside them may be read too.
+    folders : where it writes.
+    made : folders that it was just given, and may take away again while they are empty.
     """
     # As they are named, and where links lead: a file that replaces one is found by its name.
     beside = {parent for path in reads for parent in (path.parent, path.resolve().parent)}

@@ -107,10 +107,8 @@ class Reader:
 
     Parameters
     ----------
-    failed : callable
-        Gets a failure's reason and the address of whoever connected.
-    other : callable
-        Gets each line, its end included, that the core has not written about a connection.
+    failed : gets a failure's reason and the address of whoever connected.
+    other : gets each line, its end included, that the core has not written about a connection.
     """
 
     def __init__(self, failed: Callable[[str, str], object], other: Callable[[bytes], object]) -> None:

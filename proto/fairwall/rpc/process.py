@@ -42,26 +42,17 @@ class PartyConfig:
 
     Parameters
     ----------
-    run, party : str
-        Who it is; the certificate must say the same.
-    referee, listen : str
-        Where the referee listens, and where to listen, "host:port"; port 0 lets the system choose. Unused by a party
-        that serves nothing.
-    authority, certificate, key : str
-        PEM texts.
-    counterpart : str
-        Where the service that the party calls listens, "host:port"; empty if that is not known yet: then its
+    run, party : who it is; the certificate must say the same.
+    referee, listen : where the referee listens, and where to listen, "host:port"; port 0 lets the system choose. Unused
+        by a party that serves nothing.
+    authority, certificate, key : PEM texts.
+    counterpart : where the service that the party calls listens, "host:port"; empty if that is not known yet: then its
         connections are not confined.
-    scratch : str
-        The folder for the party's temporary files, its own alone; empty for none.
-    log : str
-        The file that gets its log, after what is in it; empty: its stderr stays as it is.
-    transcript : str
-        The file that is to get the party's transcript, and must not exist; empty for none.
-    record : str
-        How: "full" or "digest".
-    scenario_digest : str
-        What the transcript says of the scenario.
+    scratch : the folder for the party's temporary files, its own alone; empty for none.
+    log : the file that gets its log, after what is in it; empty: its stderr stays as it is.
+    transcript : the file that is to get the party's transcript, and must not exist; empty for none.
+    record : how: "full" or "digest".
+    scenario_digest : what the transcript says of the scenario.
     plugins, plugin_seconds : str
         What `fairwall.plugins.told` says of those in use, and how long a call of one may take; empty for none.
     """
@@ -201,9 +192,8 @@ def until_told(again: Callable[[], None] = lambda: None) -> Iterator[None]:
 
     Parameters
     ----------
-    again : callable
-        Called at each SIGHUP once it serves, to read again what may have changed; by default nothing. It says itself
-        what is wrong with that: whatever it raises, the service goes on.
+    again : called at each SIGHUP once it serves, to read again what may have changed; by default nothing. It says
+        itself what is wrong with that: whatever it raises, the service goes on.
     """
     # The kernel gives a signal to any thread. A byte in a pipe wakes this one whichever it was, and waits for it if it
     # is still starting.

@@ -21,10 +21,8 @@ class Quota:
 
     Parameters
     ----------
-    calls : int
-        Answered or refused; those for which there is no room are not counted.
-    bytes : int
-        Of messages, both ways; predictions count as float64, whatever they travel as.
+    calls : answered or refused; those for which there is no room are not counted.
+    bytes : of messages, both ways; predictions count as float64, whatever they travel as.
     """
 
     calls: int = 100_000

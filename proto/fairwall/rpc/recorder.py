@@ -63,12 +63,9 @@ class Recording:
 
     Parameters
     ----------
-    folder : Path
-        Gets a folder for each party.
-    name : str
-        What the parties' files are called: those of one name are about the same calls.
-    mode : str
-        "full" stores large fields, "digest" their digests alone, "none" records nothing.
+    folder : gets a folder for each party.
+    name : what the parties' files are called: those of one name are about the same calls.
+    mode : "full" stores large fields, "digest" their digests alone, "none" records nothing.
     """
 
     folder: Path
@@ -86,12 +83,9 @@ class Recorder:
 
     Parameters
     ----------
-    path : Path
-        Must not exist; its folder is made if it does not.
-    mode : str
-        "full" or "digest".
-    layers : iterable of Layer
-        What confines the process, and what does not.
+    path : must not exist; its folder is made if it does not.
+    mode : "full" or "digest".
+    layers : what confines the process, and what does not.
     """
 
     def __init__(

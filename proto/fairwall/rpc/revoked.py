@@ -42,12 +42,9 @@ class Revoked:
 
     Parameters
     ----------
-    path : Path
-        PEM; to be replaced at once, and never written to in place.
-    authority : str
-        The certificates that may have signed it, PEM.
-    before : Revoked, optional
-        What this one takes the place of: where that had a file, this must have one.
+    path : PEM; to be replaced at once, and never written to in place.
+    authority : the certificates that may have signed it, PEM.
+    before : what this one takes the place of: where that had a file, this must have one.
     """
 
     def __init__(self, path: Path, authority: str, before: Revoked | None = None) -> None:

@@ -128,12 +128,9 @@ def confine(*, serves: bool, resolves: bool, local: bool = False) -> None:
 
     Parameters
     ----------
-    serves : bool
-        Whether it may bind a socket and listen, until `seal`.
-    resolves : bool
-        Whether it may have datagram sockets of the internet, which it takes to ask what address a name has.
-    local : bool
-        Whether it may connect to sockets that have a file's name, as that of a database on the same machine.
+    serves : whether it may bind a socket and listen, until `seal`.
+    resolves : whether it may have datagram sockets of the internet, which it takes to ask what address a name has.
+    local : whether it may connect to sockets that have a file's name, as that of a database on the same machine.
     """
     column, architecture = _architecture()
     steps: list[_Step] = [

@@ -77,14 +77,10 @@ class Deployed:
 
     Parameters
     ----------
-    admitted : mapping of Caller to Quota
-        Who may call at all, and how much; the table of callers says what.
-    is_ready : callable
-        Says whether the service can do its work, to whoever asks for its health.
-    revoked : Revoked, optional
-        Whose certificates hold no longer; it is asked at every message.
-    silence_seconds : float
-        How long a call may send no message; then it is refused as ``MESSAGE_LATE``.
+    admitted : who may call at all, and how much; the table of callers says what.
+    is_ready : says whether the service can do its work, to whoever asks for its health.
+    revoked : whose certificates hold no longer; it is asked at every message.
+    silence_seconds : how long a call may send no message; then it is refused as ``MESSAGE_LATE``.
     is_starting : bool
         Whether it says how it is, not ready, and nothing else: other calls end as ``UNAVAILABLE``, without a reason, as
         where nobody listens yet.
@@ -134,16 +130,11 @@ def serve(
 
     Parameters
     ----------
-    register : callable
-        Adds the servicers.
-    credentials : Credentials
-        The server's own; callers must show a certificate of the same authority.
-    address : str
-        "host:port"; port 0 lets the system choose.
-    deployed : Deployed, optional
-        For a deployment. A game's server admits the parties of its run, none of them named.
-    recorder : Recorder, optional
-        Records every call that arrives, the refused ones too.
+    register : adds the servicers.
+    credentials : the server's own; callers must show a certificate of the same authority.
+    address : "host:port"; port 0 lets the system choose.
+    deployed : for a deployment. A game's server admits the parties of its run, none of them named.
+    recorder : records every call that arrives, the refused ones too.
     """
     gate = _Gate(credentials.run, deployed, recorder)
     threads = _Threads(max_workers=gate.calls_max + _REFUSING_THREADS, thread_name_prefix="rpc")

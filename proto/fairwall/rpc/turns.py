@@ -35,12 +35,9 @@ class Seat:
 
     Parameters
     ----------
-    referee : grpc.Channel
-        To the referee, and whoever deals the game.
-    counterpart : str
-        Where the service listens that the party is a client of; empty for nowhere.
-    recorder : Recorder, optional
-        Of the party's transcript.
+    referee : to the referee, and whoever deals the game.
+    counterpart : where the service listens that the party is a client of; empty for nowhere.
+    recorder : of the party's transcript.
     """
 
     referee: grpc.Channel

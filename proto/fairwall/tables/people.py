@@ -72,10 +72,8 @@ def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str
 
     Parameters
     ----------
-    name : str
-        What an error calls the table.
-    imputed : mapping of str to str or None
-        For the protected column or the label, which of its values stands where there is none.
+    name : what an error calls the table.
+    imputed : for the protected column or the label, which of its values stands where there is none.
     """
     check_roles(name, columns.column_names, roles)
     groups, outcomes = (

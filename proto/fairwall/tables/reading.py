@@ -66,8 +66,7 @@ def read(
     ----------
     path, name : Path, str
         Where the file is, and what an error calls it.
-    columns : sequence of str or None
-        Which columns to keep, by default all of them.
+    columns : which columns to keep, by default all of them.
     as_text : bool, or collection of str
         Leave the fields of a CSV file, or of some of its columns, as they are spelt, rather than find each column's
         type.

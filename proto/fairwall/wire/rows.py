@@ -82,8 +82,7 @@ def ordered_ids(values: Any) -> tuple[Sequence[bytes] | NDArray[np.bytes_], NDAr
 
     Parameters
     ----------
-    values : iterable
-        An array, a Series, an Index, an Arrow column, or what else has one id a row.
+    values : an array, a Series, an Index, an Arrow column, or what else has one id a row.
 
     Returns
     -------

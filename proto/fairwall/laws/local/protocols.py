@@ -63,14 +63,10 @@ class LocalLaw(Generic[L]):
 
     Parameters
     ----------
-    name, title : str
-        The key in `LOCAL_LAWS`, in scenario files and in results; what people call it, in reports.
-    parameters : callable
-        From k and epsilon to the law.
-    cost : callable
-        From epsilon to the privacy loss of what is released, by formula.
-    domain : int or None
-        The one k that it is for, and then for one attribute alone; None where it is for any.
+    name, title : the key in `LOCAL_LAWS`, in scenario files and in results; what people call it, in reports.
+    parameters : from k and epsilon to the law.
+    cost : from epsilon to the privacy loss of what is released, by formula.
+    domain : the one k that it is for, and then for one attribute alone; None where it is for any.
     """
 
     name: str

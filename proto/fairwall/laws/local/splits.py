@@ -26,10 +26,8 @@ def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) ->
     ----------
     how : str or sequence of float
         One of `SPLITS`, or a weight for each attribute: above 0, together 1.
-    domains : sequence of int
-        How many values each attribute has, at least 2 each.
-    epsilon : float
-        The whole budget, above 0.
+    domains : how many values each attribute has, at least 2 each.
+    epsilon : the whole budget, above 0.
     """
     if not domains:
         raise LocalPrivacyError("there is no sensitive attribute to split a budget among")

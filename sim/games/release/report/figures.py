@@ -73,10 +73,8 @@ def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: 
 
     Parameters
     ----------
-    beside : mapping, optional
-        Published ones, dashed and hollow in the same colours. Only figures that they have are drawn then.
-    within : str
-        What tells this part of the run from others.
+    beside : published ones, dashed and hollow in the same colours. Only figures that they have are drawn then.
+    within : what tells this part of the run from others.
     """
     cells = [cell for cell in figures if cell.data == data and cell.protocol not in CONTROLS]
     epsilons = sorted({cell.epsilon for cell in cells})
