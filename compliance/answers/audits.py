@@ -22,7 +22,16 @@ from compliance.intervals.joint import draws_of_answers
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours, pure
 from compliance.ledger.entries import Entry, Reply, Request
-from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen, ends_of
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Mechanism,
+    Question,
+    Release,
+    Reusable,
+    chosen,
+    ends_of,
+    require_inside,
+)
 from compliance.mechanisms.summed import SummedQuestion, Unseen
 from compliance.mechanisms.summed import answering as by_sums
 from compliance.noise.draw_log import DrawLog
@@ -229,6 +238,7 @@ class Case:
         releasing: Mechanism,
     ) -> Reply:
         release = releasing.release(question, self._facts(facts), epsilon, self.delta, self._noise(asked))
+        require_inside(release, asked.metric)
         column = self.protected if self.others or self.bought_under else ""
         draws, candidates = None, question.candidates
         if candidates is not None:

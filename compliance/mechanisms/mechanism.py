@@ -11,13 +11,14 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.intervals.interval import Ends
+from compliance.intervals.interval import Ends, within_range
 from compliance.ledger.accountant import Loss
 from compliance.noise.sampling import Noise
 from compliance.records.metrics import GroupSums, gaps
 from compliance.records.people import Records
 from fairwall.laws.alternatives import Candidates
 from fairwall.laws.batch import AskedBatch, Stratum
+from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.quantiles import noise_reach
@@ -158,6 +159,19 @@ def ends_of(release: Release) -> tuple[Ends, Ends]:
     unknown = np.full(release.values.shape, np.nan)
     guaranteed = (unknown, unknown) if release.low is None or release.high is None else (release.low, release.high)
     return guaranteed, release.likely or guaranteed
+
+
+def require_inside(released: Release, metric: str) -> None:
+    """Look whether each answer lies in its intervals, as they are told; AssertionError where one does not.
+
+    That would be a fault of the mechanism, and nothing is charged for it.
+    """
+    told = np.clip(released.values, *metric_range(metric))
+    for low, high in ends_of(released):
+        least, most = within_range(low, high, metric)
+        wrong = (told < least - _POINT) | (told > most + _POINT) | (least > most + _POINT)
+        if wrong.any():
+            raise AssertionError("an answer lies outside its own interval")
 
 
 def within_ends(values: NDArray[np.float64], *intervals: Ends) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import Release
 from compliance.mechanisms.mechanism import Question
 from compliance.records.people import Records
 from fairwall.client.gaps import Audits, ask
@@ -119,6 +120,21 @@ def refusal(call: Callable[[], object]) -> error.Reason:
     assert (code, details) == CATALOGUE[reason]
     assert [key for key, _ in trailing] == ["fairwall-error-bin"]
     return reason
+
+
+def test_an_answer_outside_its_own_interval_is_a_fault_of_ours_and_costs_nothing(
+    cases: dict[str, Case], audits: Audits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases["deal"] = open_case(labels=LABELS[:4], protected=PROTECTED[:4])
+    ends = np.array([0.1]), np.array([0.2])
+    for told, likely in ((0.3, None), (0.15, (ends[0], ends[0])), (0.15, ends[::-1])):
+        wrong = Release(np.array([told]), low=ends[0], high=ends[1], likely=likely)
+        monkeypatch.setattr(type(MECHANISMS["laplace"]), "release", lambda *_, wrong=wrong: wrong)
+        assert refusal(lambda: send(audits, [header(), chunk()])) == error.REASON_INTERNAL
+        assert remaining(audits) == 2
+    right = Release(np.array([0.15]), low=ends[0], high=ends[1])
+    monkeypatch.setattr(type(MECHANISMS["laplace"]), "release", lambda *_: right)
+    assert send(audits, [header(), chunk()]).epsilon_charged == 1
 
 
 # Answers.
