@@ -25,8 +25,7 @@ from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Release
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import Question, Release
 from compliance.records.people import Records
 from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest

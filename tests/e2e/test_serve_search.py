@@ -71,7 +71,7 @@ def test_a_search_is_on_the_signed_page(tmp_path: Path) -> None:
         found = audits.search(
             decisions, "sp", 1.0, utility=useful, baseline=baseline, at_least=least, request_id="lda-1"
         )
-        assert found.answer.epsilon_charged == 1.0
+        assert 0.5 < found.answer.epsilon_charged < 1.0, "more would be answered worse within the limit"
         assert audits.ask(decisions, "sp", 0.1).draws is None
         frame = found.frame()
         assert list(frame.index) == list(decisions)

@@ -80,9 +80,11 @@ def test_cells_that_are_few_enough_answer_where_nothing_else_stays_within() -> N
     asked, epsilon = question(100, 40, alike=False), 100.0
     assert revealed(choose("sp", 100, 40, epsilon, limit=LIMIT), "sp", 100, 40, epsilon) > 0.6
     chosen = Recommended(reveal_max=0.6).chosen("sp", 100, 40, epsilon, 0.0, asked)
-    assert isinstance(chosen, CellsMechanism)
-    (planned,) = plan(asked.asked, epsilon, chosen.limit)
-    assert 1 < planned.count <= cells_within(100, epsilon, LIMIT)
+    spent = chosen.cost(epsilon, 0.0).epsilon
+    assert chosen.name == "cells"
+    assert spent < epsilon
+    (planned,) = plan(asked.asked, spent, LIMIT)
+    assert 1 < planned.count <= cells_within(100, spent, LIMIT)
 
 
 @pytest.mark.check

@@ -156,7 +156,7 @@ def test_draws_are_spread_as_intervals_are(metric: str) -> None:
     low, high = release.likely or (np.nan, np.nan)
     inside = (drawn >= low) & (drawn <= high)
     # Of mixtures of normal laws a little more or less than 95% are within as many deviations.
-    assert 0.91 < inside.mean() < 0.99
+    assert 0.91 < inside.mean() < 0.995
     if metric != "eodds_max":  # of an absolute value the mean is no answer
         assert np.abs(drawn.mean(axis=0) - release.values).max() < 0.1 * float(np.max(high - low))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -71,13 +72,15 @@ def told(case: Case, batches: Sequence[tuple[Batch, float]]) -> list[float | Non
 
 
 CHOSEN = MECHANISMS["recommended"]
+SPENT, MOST = pytest.approx(1.5 / math.sqrt(2)), pytest.approx(8 * math.log(1.5) / 2)
+"""What is spent of larger epsilons: beside what was asked for, and in steps from where the limit binds nothing."""
 PLAYED = {
     "randomized-response": (MECHANISMS["randomized-response"], [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "cells": (MECHANISMS["cells"], [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "cells, clamped": (bounded(MECHANISMS["cells"], "clamp"), [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "cells within a limit": (limited(MECHANISMS["cells"], Limit(0.6)), [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "recommended": (CHOSEN, [1.0, 0, 0, 1.0, 0, 1.5, 6.0, 5.0, 7.0, 0]),
-    "recommended within a limit": (limited(CHOSEN, Limit(0.6)), [1.0, 0, 0, 1.0, 1.0, 1.5, 6.0, 5.0, 7.0, 0]),
+    "recommended within a limit": (limited(CHOSEN, Limit(0.6)), [1.0, 0, 0, 1.0, 1.0, SPENT, MOST, MOST, 0, 0]),
     "laplace": (MECHANISMS["laplace"], [epsilon for _, _, epsilon in ASKED]),
 }
 
