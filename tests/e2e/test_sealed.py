@@ -411,9 +411,9 @@ def test_nobody_waits_for_anothers_models_and_what_nobody_waits_for_ends(tmp_pat
         with running.client("bob") as audits:
             audits.terms()  # which are worked out meanwhile
 
-        def gives_up() -> None:
+        def gives_up(after: float = 6) -> None:
             with running.client() as audits, contextlib.suppress(grpc.RpcError):
-                audits._service.AuditSealed(iter(request(LONG)), timeout=6)
+                audits._service.AuditSealed(iter(request(LONG)), timeout=after)
 
         with ThreadPoolExecutor(3) as alice:
             asked = [alice.submit(gives_up) for _ in range(3)]
@@ -426,8 +426,8 @@ def test_nobody_waits_for_anothers_models_and_what_nobody_waits_for_ends(tmp_pat
                 each.exception()
         assert until(60, lambda: len(scoring(running)) == idle), "alice has given up"
         with ThreadPoolExecutor(1) as alice:
-            asked = [alice.submit(gives_up)]
-            assert until(60, lambda: len(scoring(running)) == idle + 1)
+            asked = [alice.submit(gives_up, 60)]
+            assert until(50, lambda: len(scoring(running)) == idle + 1)
             processes = scoring(running)
             running.process.kill()
             _, alive = psutil.wait_procs(processes, 20)
