@@ -11,7 +11,7 @@ whatever would have been chosen for them. No free answer depends on the records.
 
 **The price** is that of what is chosen, which is public: of Gaussian noise the ledger knows the multiplier, and a pure
 mechanism is charged no delta. Where `reveal_max` leaves less to choose from at a larger epsilon, a batch spends less
-than it is asked for, what answers it best, and is charged that (`fairwall.laws.choice.spending`).
+than it is asked for, what answers it best, and is charged that (`fairwall.laws.choice.best_for`).
 """
 
 import math
@@ -44,7 +44,6 @@ from fairwall.laws.choice import (
     best_for_search,
     is_purely_noisy,
     is_told,
-    spending,
 )
 from fairwall.laws.exposure import NO_LIMIT, Limit, revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS
@@ -88,11 +87,8 @@ class Recommended(ByRecord):
         allowance = self._allowance(epsilon, delta)
         if question is None:
             return self._answerers[best(metric, people, queries, allowance)]
-        spent = spending(question.asked, allowance)
-        answering = self._answerers[_best_for(question, spent)]
-        if spent == allowance:
-            return answering
-        return _Spending(answering, spent.epsilon, answering.name, answering.title, answering.guarantee)
+        found = (best_for if question.candidates is None else best_for_search)(question.asked, allowance)
+        return _spending(self._answerers[found.name], found.epsilon, epsilon)
 
     def reveals(
         self, metric: str, people: int, queries: int, epsilon: float, delta: float, exposed: int | None = None
@@ -127,32 +123,36 @@ class Recommended(ByRecord):
 
         Those answer a question about models that they tell nearly as much of as a purchase at epsilon would.
         """
-        allowance = self._allowance(epsilon)
-        if question is None:
-            return _RESPONSE.is_free(facts, epsilon)
-        spent = spending(question.asked, allowance)
-        return _RESPONSE.is_free(facts, spent.epsilon) or is_told(
-            question.asked, bought_at(facts, spent.epsilon), spent
-        )
+        return self._free(facts, epsilon, question) is not None
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
-        allowance = self._allowance(epsilon, delta)
-        if math.isfinite(epsilon):
-            allowance = spending(question.asked, allowance)
-            epsilon = allowance.epsilon
         # First of all, also before an infinite epsilon: nothing is charged for what was bought before.
-        if _RESPONSE.is_free(facts, epsilon):
-            answering: Mechanism = _RESPONSE
-        elif is_told(question.asked, bought_at(facts, epsilon), allowance):
-            answering = _CELLS
-        elif math.isinf(epsilon):
-            return exactly(question.gaps())
-        else:
-            answering = self._answerers[_best_for(question, allowance)]
+        answering = self._free(facts, epsilon, question)
+        if answering is None:
+            if math.isinf(epsilon):
+                return exactly(question.gaps())
+            about = question.metric, question.asked.people, question.queries
+            answering = self.chosen(*about, epsilon, delta, question)
         released = answering.release(question, facts, epsilon, delta, noise)
         return replace(released, values=np.clip(released.values, *metric_range(question.metric)))
+
+    def _free(self, facts: Facts, epsilon: float, question: Question | None) -> Mechanism | None:
+        """Return what answers from what was bought before, and None where nothing does.
+
+        Whatever delta is: `is_free`, by which a batch is charged, does not know it.
+        """
+        if not facts:
+            return None
+        allowance = self._allowance(epsilon)
+        if question is not None and math.isfinite(epsilon):
+            allowance = replace(allowance, epsilon=best_for(question.asked, allowance).epsilon)
+        if _RESPONSE.is_free(facts, allowance.epsilon):
+            return _spending(_RESPONSE, allowance.epsilon, epsilon)
+        if question is not None and is_told(question.asked, bought_at(facts, allowance.epsilon), allowance):
+            return _spending(_CELLS, allowance.epsilon, epsilon)
+        return None
 
     def _allowance(self, epsilon: float, delta: float = 0.0) -> Allowance:
         return Allowance(epsilon, delta, Limit(self.reveal_max, self.shares), self.promise)
@@ -182,11 +182,11 @@ class _Spending(ByRecord):
         return self.mechanism.release(question, facts, self.epsilon, delta, noise)
 
 
-def _best_for(question: Question, allowance: Allowance) -> str:
-    """Return what answers a batch, or a search of candidates."""
-    if question.candidates is not None:
-        return best_for_search(question.asked, allowance).name
-    return best_for(question.asked, allowance)
+def _spending(mechanism: Mechanism, spent: float, asked: float) -> Mechanism:
+    """Return a mechanism that spends so much of the epsilon that it is asked for at."""
+    if spent == asked:
+        return mechanism
+    return _Spending(mechanism, spent, mechanism.name, mechanism.title, mechanism.guarantee)
 
 
 def answerers(limit: Limit = NO_LIMIT) -> dict[str, Mechanism]:

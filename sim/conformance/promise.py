@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.batch import AskedBatch
 from fairwall.laws.bounding import metric_range, truncated_scale
-from fairwall.laws.choice import Allowance, best_for, best_for_search, spending
+from fairwall.laws.choice import Allowance, best_for, best_for_search
 from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric, stratum
@@ -104,9 +104,8 @@ def answered_by(
     if told is None or told.noise_on != "any":
         return about.mechanism
     batch = AskedBatch(metric, predictions, people.labels, about.metrics)
-    allowed = spending(batch, allowance_of(about, epsilon))
-    name = best_for_search(batch, allowed).name if searched else best_for(batch, allowed)
-    return name.removesuffix(SHRUNK)
+    found = (best_for_search if searched else best_for)(batch, allowance_of(about, epsilon))
+    return found.name.removesuffix(SHRUNK)
 
 
 def promise_of(about: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Promise | None:

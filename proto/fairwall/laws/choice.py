@@ -9,7 +9,7 @@ large gaps. Errors are predicted by `fairwall.laws.posterior.predicted_error`, o
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,11 +77,12 @@ class Choice:
     """What answers a batch: a row of `standings`, or cells.
 
     Its predicted error, or the half-width of its guaranteed intervals where these decide, is infinite where nothing
-    contends; and it stays within what may be revealed, or gives away least.
+    contends; it spends so much epsilon; and it stays within what may be revealed, or gives away least.
     """
 
     name: str
     error: float
+    epsilon: float
     is_within: bool
 
     @property
@@ -96,37 +97,32 @@ def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: 
     return choose(metric, people, queries, *spent, limit.shares, limit, exposed, allowance.promise)
 
 
-def best_for(batch: AskedBatch, allowance: Allowance) -> str:
-    """Return the row of `standings` that answers this very batch."""
-    row = best(batch.metric, batch.people, batch.queries, allowance, batch.exposed)
-    return nearest(batch, row, allowance).name
-
-
 @kept
-def spending(batch: AskedBatch, allowance: Allowance) -> Allowance:
-    """Return what a batch spends: of epsilons up to the allowance's the one at which least error is within its limit.
+def best_for(batch: AskedBatch, allowance: Allowance) -> Choice:
+    """Return what answers this very batch: of epsilons up to the allowance's, where least error is within its limit.
 
     Where a limit leaves less to choose from at a larger epsilon, that would buy a worse answer. What is tried is apart
-    by `_RUNGS`, from where the limit binds nothing, and more narrowly beside the best of these.
+    by `_RUNG`, from where the limit binds nothing, and then more narrowly beside the best of these.
     """
-    if not allowance.binds() or math.isinf(allowance.epsilon):
-        return allowance
     limit, row = allowance.limit, best(batch.metric, batch.people, batch.queries, allowance, batch.exposed)
     asked = nearest(batch, row, allowance)
+    if not allowance.binds():
+        return asked
     unlimited = replace(allowance, limit=replace(limit, accuracy=NO_LIMIT.accuracy))
     if asked.is_within and asked.error <= nearest(batch, row, unlimited).error:
-        return allowance
-    least = max(math.log(limit.accuracy / (1 - limit.accuracy)) / 2, _LEAST_SPENT)
-    rungs = range(math.ceil(math.log(allowance.epsilon / least, _RUNGS[0])))
-    tried = [least * _RUNGS[0] ** rung for rung in rungs]
-    errors = {allowance.epsilon: asked.error if asked.is_within else math.inf}
-    for nearer in (*_RUNGS[1:], 1.0):
-        for epsilon in tried:
-            found = nearest(batch, row, replace(allowance, epsilon=epsilon))
-            errors[epsilon] = found.error if found.is_within else math.inf
-        spent = min(errors, key=lambda one: errors[one])
-        tried = [each for each in (spent / nearer, spent * nearer) if each < allowance.epsilon]
-    return replace(allowance, epsilon=spent)
+        return asked
+    found = [asked]
+
+    def least(epsilons: Iterable[float]) -> Choice:
+        """Try smaller epsilons besides, and return the best of all so far: what was asked for, if none is within."""
+        found.extend(nearest(batch, row, replace(allowance, epsilon=each)) for each in epsilons if each < asked.epsilon)
+        return min((one for one in found if one.is_within), key=lambda one: one.error, default=asked)
+
+    smallest = max(math.log(limit.accuracy / (1 - limit.accuracy)) / 2, _LEAST_SPENT)
+    chosen = least(smallest * _RUNG**k for k in range(math.ceil(math.log(allowance.epsilon / smallest, _RUNG))))
+    for nearer in _NEARER:
+        chosen = least((chosen.epsilon / nearer, chosen.epsilon * nearer))
+    return chosen
 
 
 def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance) -> bool:
@@ -149,15 +145,18 @@ def best_for_search(batch: AskedBatch, allowance: Allowance) -> Choice:
     """Return what answers a batch that is searched, and the error to expect of the models that are left in the end.
 
     Cells in rounds (`in_rounds`), or one cube for all where that errs less: of what else may answer nobody knows how
-    gaps go together, and it answers only where models are too few for cells, or none may be believed.
+    gaps go together, and it answers only where models are too few for cells, or none may be believed. It spends what
+    the batch would that is not searched.
     """
-    rounds = math.inf
-    if allowance.promise != "guaranteed" and _may_be_cells(batch):
-        rounds = _error_of_rounds(batch, allowance)
-    if not math.isfinite(rounds):
-        return nearest(batch, best(batch.metric, batch.people, batch.queries, allowance, batch.exposed), allowance)
-    of_cube = _contenders(batch, replace(allowance, delta=0.0)).get(_CUBE, math.inf)
-    return Choice(_CUBE, of_cube, is_within=True) if of_cube < rounds else Choice(CELLS, rounds, is_within=True)
+    plain = best_for(batch, allowance)
+    if allowance.promise == "guaranteed" or not _may_be_cells(batch):
+        return plain
+    spent = replace(allowance, epsilon=plain.epsilon, delta=0.0)
+    rounds, of_cube = _error_of_rounds(batch, spent), _contenders(batch, spent).get(_CUBE, math.inf)
+    if math.isinf(rounds):
+        return plain
+    name, error = (_CUBE, of_cube) if of_cube < rounds else (CELLS, rounds)
+    return Choice(name, error, spent.epsilon, is_within=True)
 
 
 def in_rounds(queries: int, epsilon: float, limit: Limit) -> tuple[list[int], float]:
@@ -165,7 +164,7 @@ def in_rounds(queries: int, epsilon: float, limit: Limit) -> tuple[list[int], fl
 
     One round where what a batch gives away is limited.
     """
-    left = [each for each in (8, 2) if each < queries and limit.accuracy >= one_person(epsilon)]
+    left = [each for each in _LEFT if each < queries and limit.accuracy >= one_person(epsilon)]
     return left, math.nextafter(epsilon / (len(left) + 1), 0.0) if left else epsilon
 
 
@@ -193,8 +192,8 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> Choice:
     if allowance.promise == "guaranteed":
         return _surest(batch, name, allowance)
     if name != RESPONSE and not is_purely_noisy(name.removesuffix(SHRUNK)):
-        return Choice(name, math.inf, _reveals_little(batch, name, allowance))
-    allowance, cells = replace(allowance, delta=0.0), CELLS
+        return Choice(name, math.inf, allowance.epsilon, _reveals_little(batch, name, allowance))
+    allowance = replace(allowance, delta=0.0)
     # Counts are moved one by one, by less than models together: of those that share much a limit leaves nothing else.
     errors = {name: _error_of_noise(batch, name, allowance, shrinks=not allowance.binds())}
     errors |= _contenders(batch, allowance)
@@ -202,23 +201,24 @@ def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> Choice:
         errors[RESPONSE] = _HALVED * _error_of_noise(batch, RESPONSE, allowance)
     if name == RESPONSE or MECHANISM_LAWS[name.removesuffix(SHRUNK)].interval is None:
         errors[name] *= _HALVED  # the one publishes A, others have no interval and err far more at times
-    if allowance.binds() and math.isfinite(errors[cells]) and not _is_worth_it(batch, name, allowance):
+    if allowance.binds() and math.isfinite(errors[CELLS]) and not _is_worth_it(batch, name, allowance):
         # Cells that are few enough stay within the limit where nothing else did, or nothing worth its price.
         del errors[name]
     least = _least(batch, errors, allowance)
-    return Choice(least, errors[least], least != name or _reveals_little(batch, name, allowance))
+    is_within = least != name or _reveals_little(batch, name, allowance)
+    return Choice(least, errors[least], allowance.epsilon, is_within)
 
 
 def _least(batch: AskedBatch, errors: Mapping[str, float], allowance: Allowance) -> str:
     """Return the name of the least error, or cells where they are as good as that or answer more than these alone."""
-    least, cells = min(errors, key=lambda one: errors[one]), CELLS
-    if errors[cells] <= _TIE * errors[least]:
-        least = cells  # whose counts answer later batches for nothing
+    least = min(errors, key=lambda one: errors[one])
+    if errors[CELLS] <= _TIE * errors[least]:
+        least = CELLS  # whose counts answer later batches for nothing
     # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
     of_several = len({find_metric(metric).strata for metric in batch.metrics}) > 1
-    if of_several and math.isfinite(errors[cells]):
+    if of_several and math.isfinite(errors[CELLS]):
         (of_cells,) = predicted_with(batch.few, [planned(batch.few, allowance.epsilon, allowance.limit)])
-        return cells if of_cells <= _FREE_ERROR * errors[least] else least
+        return CELLS if of_cells <= _FREE_ERROR * errors[least] else least
     return least
 
 
@@ -242,7 +242,7 @@ def _surest(batch: AskedBatch, name: str, allowance: Allowance) -> Choice:
     # Nobody knows how large the group is, nor its gap: nothing is taken for being narrower mostly, and wider at times.
     least = min(names, key=lambda each: (max(float(ratios[each][1].max()), _AS_NARROW), float(ratios[each][0].mean())))
     is_within = least != name or _reveals_little(batch, name, allowance)
-    return Choice(least, float(np.mean(widths[least])), is_within)
+    return Choice(least, float(np.mean(widths[least])), allowance.epsilon, is_within)
 
 
 def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
@@ -344,10 +344,13 @@ def _size(law: Law) -> float:
     return law.median_abs() / _MEDIAN
 
 
+_LEFT = (8, 2)
+"""How many candidates are left after a round."""
+
 _LEFT_OVER = 1.25
 """Of 8 trees, and of 20 thresholds of one score, of 1,000 and 10,000 people of Adult, it has been 1.0 to 1.8 times."""
 
-_RUNGS = (2.0, 2.0**0.5, 2.0**0.25)
+_RUNG, _NEARER = 2.0, (2.0**0.5, 2.0**0.25)
 """How many times the next smaller epsilon one is that is tried, and how many times the best one its neighbours are."""
 
 _LEAST_SPENT = 2.0**-5

@@ -180,7 +180,7 @@ def test_very_many_are_chosen_for_by_a_part_of_them_as_by_all(
         allowance = Allowance(epsilon, promise=promise)
         batch = AskedBatch(metric, rows, labels, (metric,))
         assert len(batch.few.labels) < people / 2
-        by_few = best_for(batch, allowance)
+        by_few = best_for(batch, allowance).name
         monkeypatch.setattr(AskedBatch, "few", property(lambda self: self))
         batch.found.clear()
         by_all = nearest(batch, best(metric, batch.people, models, allowance, batch.exposed), allowance).name

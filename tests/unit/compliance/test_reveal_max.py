@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.cells import CELL_MIN
-from fairwall.laws.choice import Allowance, nearest, spending
+from fairwall.laws.choice import Allowance, best_for, nearest
 from fairwall.laws.exposure import Limit, cells_within, revealed
 from fairwall.laws.purchases import EPSILON, plan, purchases
 from fairwall.laws.risk import aimed
@@ -143,7 +144,7 @@ def test_a_batch_spends_what_answers_it_best_within_the_limit_and_is_charged_tha
         mechanism = Recommended(reveal_max=0.6)
         answering = mechanism.chosen("sp", 1000, 25, epsilon, 0.0, asked)
         charged.append(answering.cost(epsilon, 0.0))
-        spent = spending(asked.asked, Allowance(epsilon, limit=LIMIT)).epsilon
+        spent = best_for(asked.asked, Allowance(epsilon, limit=LIMIT)).epsilon
         assert charged[-1] == pure(spent)
         assert spent <= epsilon
         assert answering.name == "cells" or revealed(answering.name, "sp", 1000, 25, spent) <= 0.6
@@ -160,6 +161,24 @@ def test_a_batch_spends_what_answers_it_best_within_the_limit_and_is_charged_tha
     assert max(later / errors[place] for place in range(4) for later in errors[place + 1 :]) < 1.25
     unlimited = Recommended(reveal_max=1.0).chosen("sp", 1000, 25, 5.0, 0.0, asked)
     assert unlimited.cost(5.0, 0.0) == pure(5.0)
+
+
+def test_what_is_free_draws_nothing_whatever_delta_is() -> None:
+    """With a delta another mechanism may come first, at another epsilon: what is not charged is not bought either."""
+    rng = np.random.default_rng(7)
+    groups = (np.arange(1000) >= 200).astype(np.uint8)
+    score = np.where(groups == 1, rng.beta(2, 8, 1000), rng.beta(2, 5, 1000))
+    decisions = score > np.quantile(score, rng.uniform(0.2, 0.9, 25))[:, np.newaxis]
+    asked = Question("sp", decisions.astype(np.float64), Records(np.zeros(1000, np.uint8), groups, ("sp",)))
+    mechanism, free = Recommended(reveal_max=0.6), 0
+    for delta, first, later in itertools.product((0.0, 1e-6), (1.0, 5.0), (0.5, 1.0, 2.0, 3.0)):
+        bought = mechanism.release(asked, NO_FACTS, first, delta, Seeded(np.random.default_rng(1))).facts
+        if mechanism.is_free(bought, later, asked):
+            free += 1
+            one, other = (mechanism.release(asked, bought, later, delta, Seeded(np.random.default_rng(seed)))
+                          for seed in (2, 3))  # fmt: skip
+            assert (one.facts, one.values.tolist()) == ({}, other.values.tolist()), (delta, first, later)
+    assert free > 10
 
 
 def test_of_every_mechanism_the_exposure_is_said_or_not_known() -> None:
