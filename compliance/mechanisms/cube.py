@@ -45,7 +45,7 @@ class CubeMechanism(Noisy):
 
         Of candidates, which are searched, also how gaps may go together by the posterior.
         """
-        looked = dict[int | None, Seen]()
+        looked = dict[int | None, tuple[Seen, int]]()
 
         def buy(asked: Asked) -> NoisyCounts:
             step = cube_step(epsilon, asked.n)
@@ -74,10 +74,13 @@ class CubeMechanism(Noisy):
                 totals = told.sums(found) + asked.n * told.centres
             elif self.shrinks:
                 few = question.asked.few.strata[question.asked.strata.index(asked.stratum)]
-                known = None if size is None else (size, apart)
-                seen, gram = _looked(asked.stratum, few, told, (sums, law), known)
+                with_noise = told, (sums, law), None if size is None else (size, apart)
+                seen, gram = _looked(asked.stratum, few, *with_noise)
                 expected = _expected(asked.stratum, told, seen, gram)
-                looked[asked.stratum.label] = seen
+                if question.candidates is not None:
+                    # By all people, of whom `answers` looks at X X'.
+                    of_all = seen if few is asked.stratum else _looked(asked.stratum, asked.stratum, *with_noise)[0]
+                    looked[asked.stratum.label] = of_all, told.sides
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
                 size,
@@ -93,16 +96,16 @@ class CubeMechanism(Noisy):
             )
 
         released = answer(question, facts, buy, shrinks=False, gaussian=False)
-        if question.candidates is None or not looked:
+        if not looked:
             return released
         sizes = {**facts, **released.facts}
 
         def look(stratum: Stratum) -> Told:
             size = size_of(sizes[size_fact(stratum.label)], question.records.minimum_group, stratum.people)
-            d = stratum.coordinates(cube_step(epsilon, stratum.people)).sides
+            seen, d = looked[stratum.label]
             # Of one coordinate, 9/5 E r^4 / (E r^2)^2 - 3 with r of Gamma(d + 1): 3 for d = 1, and below 0 from 7 on.
             excess = max(0.0, 9 / 5 * (d + 3) * (d + 4) / ((d + 1) * (d + 2)) - 3)
-            return Told(size.value, size.law.variance(), looked[stratum.label], excess)
+            return Told(size.value, size.law.variance(), seen, excess)
 
         _, _, joint = answers(question, look)
         return replace(released, joint=joint)

@@ -17,6 +17,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.mechanisms import MECHANISMS, cells
 from compliance.mechanisms.cells import CellsMechanism
+from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Question, ends_of
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
@@ -144,6 +145,22 @@ def test_few_unlike_models_are_searched_by_a_cube_and_err_as_was_forecast() -> N
     client = expected_error(Batch.of(question.predictions), 1.0, Terms(1000, ("sp",), "recommended", 9.0, 9.0, 9, 9.0))
     # It does not know that cells are to be cut by labels as well.
     assert client == pytest.approx(told.median_error, rel=0.1)
+
+
+def test_draws_of_a_cube_are_as_wide_where_a_part_of_the_people_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths = []
+    for few in (False, True):
+        if few:
+            for name, value in (("FEW", 150), ("_RAREST", 40), ("_SOME", 4)):
+                monkeypatch.setattr(f"fairwall.laws.batch.{name}", value)
+        question = asking(models=8, people=1200)
+        assert (question.asked.few is question.asked) != few
+        release = CubeMechanism(shrinks=True).release(question, NO_FACTS, 3.0, 0.0, Seeded(np.random.default_rng(0)))
+        assert release.joint is not None
+        drawn = release.joint(DRAWS, np.random.default_rng(0))
+        widths.append(drawn.std(axis=0))
+        assert np.abs(drawn.mean(axis=0) - release.values).max() < 2 * float(drawn.std(axis=0).max())
+    assert widths[1] == pytest.approx(widths[0], rel=0.2)
 
 
 @pytest.mark.few(1)
