@@ -399,14 +399,15 @@ class AuditClient:
         Where `recommended` answers, by the candidates' own predictions: as a gap of everybody's, times what this metric
         errs more. The client does not know the labels.
         """
-        terms, of_any = self.terms(), self.expected_error(metric, batch.shape[0], epsilon).error
-        is_own = metric in ("sp", "abs_sp")
-        if terms.mechanism != "recommended" or not (is_own or "sp" in terms.metrics):
-            return of_any
-        error = search.expected_error(batch, epsilon, terms)
+        terms, is_own, error = self.terms(), metric in ("sp", "abs_sp"), math.inf
+        if terms.mechanism == "recommended" and (is_own or "sp" in terms.metrics):
+            error = search.expected_error(batch, epsilon, terms)
+        if is_own and math.isfinite(error):
+            return error
+        of_any = self.expected_error(metric, batch.shape[0], epsilon).error
         if not math.isfinite(error):
             return of_any
-        return error if is_own else error * of_any / self.expected_error("sp", batch.shape[0], epsilon).error
+        return error * of_any / self.expected_error("sp", batch.shape[0], epsilon).error
 
     def ask_table(
         self,

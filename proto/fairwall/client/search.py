@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -18,8 +17,6 @@ from fairwall.laws.alternatives import NAME_MAX, Candidates, Found
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-_PEOPLE_MAX = 2**16
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
@@ -141,17 +138,18 @@ class Search:
 def expected_error(batch: Batch, epsilon: float, terms: Terms) -> float:
     """Return the median error of what is left in the end of a search by `recommended`, of ``sp``; of nobody's groups.
 
-    Of very many people by a part of them.
+    Of very many people by a part of them, as the service predicts it.
     """
-    from fairwall.laws.batch import AskedBatch  # here: loading it takes a while
+    from fairwall.laws.batch import FEW, AskedBatch  # here: loading it takes a while
+    from fairwall.laws.cells import part_of
     from fairwall.laws.choice import Allowance, best_for_search
     from fairwall.laws.exposure import Limit
     from fairwall.laws.shares import Shares
 
-    step = math.ceil(batch.shape[1] / _PEOPLE_MAX)
-    predictions = np.concatenate([block[:, ::step] for block in batch])
-    people = predictions.shape[1]
-    asked = AskedBatch("sp", predictions, np.zeros(people, np.uint8), ("sp",), batch.shape[1] / people)
+    people = batch.shape[1]
+    some = np.arange(people) if people <= 2 * FEW else part_of(people, FEW)
+    predictions = np.concatenate([block[:, some] for block in batch])
+    asked = AskedBatch("sp", predictions, np.zeros(len(some), np.uint8), ("sp",), people / len(some))
     limit = Limit(terms.reveal_max or 1.0, Shares(minimum_group=terms.minimum_group, by_policy=True))
     return best_for_search(asked, Allowance(epsilon, limit=limit)).median_error
 
