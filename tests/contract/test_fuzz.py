@@ -744,7 +744,7 @@ def test_every_method_is_attacked() -> None:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("service", SERVICES)
 def test_spoilt_bytes_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_bytes(target, service, 320, 1)
+    check_bytes(target, service, 160, 1)
 
 
 @pytest.mark.few(1)

@@ -177,6 +177,7 @@ def test_the_page_s_package_is_played_verified_and_replayed(line: str, python: s
         assert fairwall("report", folder, cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.check
 def test_what_is_installed_is_listed_and_nothing_of_it_run(python: str, tmp_path: Path) -> None:
     listed = json.loads(installed(python, "list", "--plugins", "--json", cwd=tmp_path).stdout)
     assert {("strategies", "coins", "fairwall-example 0.1"), ("mechanisms", "tells", "bad-noise 1")} < {
@@ -337,6 +338,7 @@ def test_a_service_with_a_mechanism_of_others_conforms(python: str, tmp_path: Pa
     assert ran.returncode == 0, ran.stdout[-2000:]
 
 
+@pytest.mark.check
 def test_a_decoder_that_fails_is_told_and_one_can_be_tried_on_old_answers(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
     (tmp_path / "small.toml").write_text(SMALL)

@@ -89,6 +89,7 @@ def held(way: str, folder: Path, scores: pd.DataFrame, seed: int) -> tuple[Any, 
     return WAYS[way](folder, own)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", SENT)
 def test_however_predictions_are_held_they_are_one_question(audits: AuditClient, tmp_path: Path, kind: str) -> None:
     scores = SENT[kind]

@@ -228,7 +228,7 @@ UNFIT: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", UNFIT)
 def test_an_unfit_model_is_one_line_and_free(served: Served, audits: AuditClient, kind: str) -> None:
     model, reason = UNFIT[kind]
@@ -404,6 +404,7 @@ def until(seconds: float, holds: Callable[[], bool]) -> bool:
     return holds()
 
 
+@pytest.mark.check
 @pytest.mark.skipif(sys.platform != "linux", reason="processes end with their parents on Linux")
 def test_nobody_waits_for_anothers_models_and_what_nobody_waits_for_ends(tmp_path: Path) -> None:
     with serving(handing(tmp_path, megabytes=4, seconds=60.0)) as running:

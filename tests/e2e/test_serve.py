@@ -344,6 +344,7 @@ def test_a_column_or_a_frame_that_is_turned_over_is_what_was_meant(own: Path) ->
         assert audits.ask(frame.T, "sp", 0.1).gaps.shape == (3,)
 
 
+@pytest.mark.check
 def test_the_budget_holds_for_all_developers_together(own: Path) -> None:
     with serving(own) as running, running.client("alice") as alice, running.client("bob") as bob:
         alice.ask(PREDICTIONS, "sp", 2.0)

@@ -89,6 +89,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.check
 def test_who_is_bound_is_caught_and_who_is_not_evades(toy: Path) -> None:
     lines = {(one["strategy"], one["committed"], one["evades"], one["wrong"]): one for one in lines_of(toy)}
     assert len(lines) == 8

@@ -108,6 +108,7 @@ def test_data_sets_do_not_wait_for_one_another(ledger: Ledger) -> None:
         assert threads.submit(ledger.settle, request("s", "others"), says(b"b")).result(20).reply.answer == b"b"
 
 
+@pytest.mark.check
 def test_who_holds_all_chains_holds_each_of_them(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
     other, answered = reopen(), threading.Event()
 
@@ -131,6 +132,7 @@ def test_an_id_is_one_request_of_its_developer_on_all_data_sets(ledger: Ledger, 
     assert ledger.settle(request(dataset="others", developer="bob"), says(b"b")).reply.answer == b"b"
 
 
+@pytest.mark.check
 def test_the_answers_of_a_day_are_those_on_all_data_sets_by_all_services(
     ledger: Ledger, reopen: Callable[[], Ledger]
 ) -> None:
@@ -145,6 +147,7 @@ def test_the_answers_of_a_day_are_those_on_all_data_sets_by_all_services(
     assert ledger.settle(request("d", developer="bob"), says(b""), room=room)
 
 
+@pytest.mark.check
 def test_a_day_is_full_while_an_answer_is_computed(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
     """Its turn was lost, and another service has answered the developer about other people meanwhile."""
     other, room = reopen(), Room(0.001, 1)
@@ -160,6 +163,7 @@ def test_a_day_is_full_while_an_answer_is_computed(ledger: Ledger, reopen: Calla
     assert ledger.entries("people") == ()
 
 
+@pytest.mark.check
 def test_an_id_is_not_used_for_two_data_sets_at_once(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
     """Nor where the developer's turn was lost: nobody holds both chains."""
     other = reopen()
@@ -177,6 +181,7 @@ def test_an_id_is_not_used_for_two_data_sets_at_once(ledger: Ledger, reopen: Cal
     assert [ledger.standing(name).spent for name in DATA] == [0.0, 0.25]
 
 
+@pytest.mark.check
 def test_what_another_service_set_and_admitted_holds(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
     other = reopen()
     ledger.set_budget("new", Neighbours.A_FLIP, Budget(1.0))
@@ -241,6 +246,7 @@ def test_an_answer_that_another_service_did_not_seal_leaves_once_it_is_sealed(
     assert seal.of("people").read() == found.books.head
 
 
+@pytest.mark.check
 def test_who_lost_its_chain_while_it_sealed_takes_no_seal_back(
     ledger: Ledger, reopen: Callable[[], Ledger], monkeypatch: pytest.MonkeyPatch, seal: Seal, url: str
 ) -> None:
@@ -279,6 +285,7 @@ def test_a_seal_that_comes_too_late_is_refused(kind: str, seal: Seal, url: str) 
             db.close()
 
 
+@pytest.mark.check
 def test_a_head_in_a_table_that_was_changed_is_refused(url: str) -> None:
     place, other = SealTable(url, KEY).of("people"), SealTable(url, b"another").of("people")
     place.write(Head(5, b"5"))
@@ -291,6 +298,7 @@ def test_a_head_in_a_table_that_was_changed_is_refused(url: str) -> None:
             db.close()
 
 
+@pytest.mark.check
 def test_services_that_begin_a_database_at_once_all_open_it(url: str, seal: Seal) -> None:
     gate = threading.Barrier(6)
 
@@ -328,6 +336,7 @@ def test_one_answer_of_a_developer_is_computed_at_a_time_by_all_services(
     assert most == [1]
 
 
+@pytest.mark.check
 def test_a_turn_ends_with_its_connection(ledger: Ledger, reopen: Callable[[], Ledger], url: str) -> None:
     other, begun, go = reopen(), threading.Event(), threading.Event()
 
@@ -408,6 +417,7 @@ def record_of_a_share(number: int) -> Terms:
     return Terms(number, "people", "cat", Neighbours.A_FLIP, Budget(1.0), time.time(), b"")
 
 
+@pytest.mark.check
 def test_a_server_that_was_restarted_is_found_again(server: postgres.Server, seal: Seal) -> None:
     ledger = Ledger(server.new_database(), seal)
     ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
@@ -423,6 +433,7 @@ def test_a_server_that_was_restarted_is_found_again(server: postgres.Server, sea
     ledger.close()
 
 
+@pytest.mark.check
 def test_a_server_that_may_lose_what_it_committed_is_refused(server: postgres.Server, seal: Seal) -> None:
     for setting, value, why in (
         ("synchronous_commit", "off", "synchronous_commit is off: a charge that is answered could be lost"),
@@ -497,6 +508,7 @@ def test_a_full_disk_of_the_server_refuses_says_why_and_loses_nothing(tmp_path: 
         postgres.remove(server)
 
 
+@pytest.mark.check
 def test_a_lock_that_nobody_lets_go_refuses_and_recovers(ledger: Ledger, url: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(store, "_SECONDS", 1)
     ledger._store.close()  # so that the next connection is made for this second
@@ -536,6 +548,7 @@ def test_a_password_in_the_address_is_refused_and_not_shown(seal: Seal) -> None:
         assert "s3cret" not in said
 
 
+@pytest.mark.check
 def test_a_wrong_password_is_one_line_without_it(server: postgres.Server, tmp_path: Path) -> None:
     run(server.url(), "ALTER ROLE fairwall PASSWORD 'right'")
     access = server.data / "pg_hba.conf"
@@ -577,6 +590,7 @@ def test_what_is_no_ledger_is_not_read(url: str) -> None:
         inspect(url)
 
 
+@pytest.mark.check
 def test_a_user_who_may_not_write_is_refused(ledger: Ledger, url: str, seal: Seal) -> None:
     ledger.close()
     run(url, "CREATE ROLE reader LOGIN")
@@ -616,6 +630,7 @@ def test_a_restored_database_is_refused(
         reopen()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("loss", ["DROP SCHEMA fairwall CASCADE", "TRUNCATE fairwall.lines, fairwall.terms"])
 def test_a_data_set_that_is_gone_is_not_begun_anew(
     ledger: Ledger, reopen: Callable[[], Ledger], url: str, loss: str
@@ -631,6 +646,7 @@ def test_a_data_set_that_is_gone_is_not_begun_anew(
 # Copies ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_a_copy_of_each_data_set_is_put_back_and_what_is_missing_is_charged(
     ledger: Ledger, reopen: Callable[[], Ledger], url: str, seal: Seal, tmp_path: Path
 ) -> None:
@@ -661,6 +677,7 @@ def test_a_copy_of_each_data_set_is_put_back_and_what_is_missing_is_charged(
     assert again.settle(request("c", "others"), says(b"c")).reply.answer == b"c"
 
 
+@pytest.mark.check
 def test_a_file_of_several_data_sets_is_not_put_in_a_database(url: str, seal: Seal, tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
     path, own = tmp_path / "ledger" / "ledger.sqlite", Seal(tmp_path / "own", KEY)

@@ -140,7 +140,7 @@ def test_a_batch_spends_what_answers_it_best_within_the_limit_and_is_charged_tha
     records = replace(question(1000, 1).records, minimum_group=20)
     rows = np.clip(rng.random(1000) + 0.05 * rng.normal(size=(25, 1000)), 0, 1)
     asked, errors, charged = Question("sp", rows, records), [], []
-    for epsilon in (0.5, 1.0, 3.0, 5.0, 16.0):
+    for epsilon in (0.5, 3.0, 16.0):
         mechanism = Recommended(reveal_max=0.6)
         answering = mechanism.chosen("sp", 1000, 25, epsilon, 0.0, asked)
         charged.append(answering.cost(epsilon, 0.0))
@@ -152,13 +152,13 @@ def test_a_batch_spends_what_answers_it_best_within_the_limit_and_is_charged_tha
                         for each in (mechanism, answering))  # fmt: skip
         assert found.values.tolist() == np.clip(again.values, -1, 1).tolist()
         draws = [mechanism.release(asked, NO_FACTS, epsilon, 0.0, Seeded(np.random.default_rng(seed))).values
-                 for seed in range(20)]  # fmt: skip
+                 for seed in range(8)]  # fmt: skip
         errors.append(float(np.sqrt(np.mean((np.array(draws) - asked.gaps()) ** 2))))
         # What was bought at less than was asked for answers the same question for nothing.
         assert mechanism.is_free(found.facts, epsilon, asked)
-    assert [each.epsilon for each in charged[:2]] == [0.5, 1.0]
-    assert all(each.epsilon < 6 for each in charged[2:]), charged
-    assert max(later / errors[place] for place in range(4) for later in errors[place + 1 :]) < 1.25
+    assert charged[0] == pure(0.5)
+    assert all(each.epsilon < 6 for each in charged), charged
+    assert max(later / errors[place] for place in range(2) for later in errors[place + 1 :]) < 1.25
     unlimited = Recommended(reveal_max=1.0).chosen("sp", 1000, 25, 5.0, 0.0, asked)
     assert unlimited.cost(5.0, 0.0) == pure(5.0)
 

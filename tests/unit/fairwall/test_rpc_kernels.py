@@ -52,7 +52,7 @@ def told(code: str, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize("mode", ["OFF", "COMPATIBLE"])
 def test_the_mode_of_pytorch_s_library_is_told_by_its_name(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")

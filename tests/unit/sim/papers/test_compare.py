@@ -231,7 +231,7 @@ def test_the_command_says_what_differs_and_all_of_it_if_asked(tmp_path: Path) ->
     assert well.stdout.splitlines()[-1].startswith("agrees")
 
 
-@pytest.mark.few(1)
+@pytest.mark.check
 @pytest.mark.parametrize(("source", "drawn"), [("", False), ("sensitive_drawn = [2, 6]\n", True)])
 def test_the_command_says_which_study_a_run_is_for(tmp_path: Path, source: str, drawn: bool) -> None:
     run = run_of(tmp_path, played(), SCENARIO.replace("[compliance]", f"{source}[compliance]"))
